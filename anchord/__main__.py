@@ -1,0 +1,5 @@
+"""Run anchord as `python -m anchord`."""
+
+from anchord.app.cli.main import main
+
+main()

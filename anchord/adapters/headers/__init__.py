@@ -1,0 +1,1 @@
+"""Where block headers come from."""

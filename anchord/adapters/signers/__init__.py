@@ -1,0 +1,1 @@
+"""Where signatures come from."""

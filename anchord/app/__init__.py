@@ -1,0 +1,1 @@
+"""Interfaces: configuration, wiring, command line."""

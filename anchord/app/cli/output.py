@@ -1,0 +1,65 @@
+"""What people and scripts see: one JSON document on stdout, or tables; progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+
+def emit_json(value: Any) -> None:
+    """Print one JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def emit_json_line(value: Any) -> None:
+    """Print one line of JSON Lines on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def console() -> Console:
+    """Return the console for data on stdout; plain when it is no terminal."""
+    from rich.console import Console
+
+    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def notes() -> Console:
+    """Return the console for words beside the data, on stderr."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """Return a progress display on stderr; silent when stderr is no terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=notes(),
+        disable=quiet or not sys.stderr.isatty(),
+        transient=True,
+    )
+
+
+def utc(moment: int | None) -> str | None:
+    """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ`, or None for None."""
+    from datetime import UTC, datetime
+
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,206 @@
+"""The configuration: one TOML file, read strictly. Each field's docstring is its documentation.
+
+Paths are relative to the folder of the file. Secrets are paths to files, never values.
+`config/anchord.toml` shows every field with its default; a test holds the two equal.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from anchord.errors import ConfigError
+
+PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Network = Literal["mainnet", "testnet4", "signet", "regtest"]
+SourceName = Literal["file", "node", "explorers"]
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; an unknown key is an error, so a typing mistake is never silent."""
+
+
+class StoreConfig(_Section):
+    """Where state lives."""
+
+    url: str = "sqlite:///anchord.db"
+    """SQLAlchemy URL; a relative SQLite path is relative to this file."""
+
+
+class SignerConfig(_Section):
+    """Who signs the events."""
+
+    key_dir: str = "keys"
+    """Folder of the signing keys and keyring.toml, made by `anchord init`; mode 0700."""
+    passphrase_file: str = ""
+    """File with the key's passphrase (first line). Empty: the systemd credential
+    `anchord-passphrase` when there is one, else the key is not encrypted."""
+    signer_id: str = "anchord"
+    """Who signs, as events state it: usually a host name."""
+
+
+class CalendarConfig(_Section):
+    """One OpenTimestamps calendar."""
+
+    url: str
+    """Where digests are submitted; https, or http on loopback."""
+    uris: list[str]
+    """The pending URIs it answers with; only these are ever asked for upgrades (exact match)."""
+
+
+def default_calendars() -> list[CalendarConfig]:
+    """Return the four public aggregators of the standard client and the calendars behind them."""
+    pairs = [
+        ("https://a.pool.opentimestamps.org", "https://alice.btc.calendar.opentimestamps.org"),
+        ("https://b.pool.opentimestamps.org", "https://bob.btc.calendar.opentimestamps.org"),
+        ("https://a.pool.eternitywall.com", "https://finney.calendar.eternitywall.com"),
+        ("https://ots.btc.catallaxy.com", "https://btc.calendar.catallaxy.com"),
+    ]
+    return [CalendarConfig(url=url, uris=[uri]) for url, uri in pairs]
+
+
+class AnchoringConfig(_Section):
+    """How records get into Bitcoin."""
+
+    min_answers: PositiveInt = 2
+    """Go on when this many calendars hold a batch's root (m of n); late answers are kept."""
+    timeout_s: Seconds = 10.0
+    """Total time for one call to a calendar, seconds."""
+    min_batch_interval_s: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Seal at most one batch in this many seconds; 0: one per pass with waiting records."""
+    poll_min_s: Annotated[int, msgspec.Meta(ge=0)] = 60
+    """First wait before a commitment is asked again; calendars cache their "not yet" for 60 s."""
+    poll_max_s: PositiveInt = 900
+    """Longest wait between two questions for one commitment."""
+    resubmit_after_s: PositiveInt = 86400
+    """A calendar whose path a reorg made void, or that says "unknown", for this long gets the
+    root again."""
+    confirmations: PositiveInt = 6
+    """Blocks, the attested one included, before a record counts as anchored and is signed."""
+    final_confirmations: PositiveInt = 100
+    """Blocks after which the last check is made."""
+    sign_submitted: bool = True
+    """Also sign `timestamp_submitted` events."""
+    calendars: list[CalendarConfig] = msgspec.field(default_factory=default_calendars)
+    """The calendars; `[[anchoring.calendars]]` tables replace the default four."""
+
+
+class NodeConfig(_Section):
+    """A Bitcoin Core node of your own (pruned is enough)."""
+
+    url: str = "http://127.0.0.1:8332"
+    """RPC address."""
+    cookie_file: str = ""
+    """Path of the node's .cookie; this or user and password_file."""
+    user: str = ""
+    """RPC user, with password_file."""
+    password_file: str = ""
+    """File whose first line is the RPC password."""
+
+
+class ExplorersConfig(_Section):
+    """Esplora servers; they must agree with each other, so at least two."""
+
+    urls: list[str] = msgspec.field(
+        default_factory=lambda: ["https://blockstream.info/api", "https://mempool.space/api"]
+    )
+    """Base URLs of the Esplora REST interface."""
+    min_agree: Annotated[int, msgspec.Meta(ge=2)] = 2
+    """How many must give the same header."""
+
+
+class HeaderFileConfig(_Section):
+    """Anchord's own header file, synced over the Bitcoin P2P protocol."""
+
+    path: str = "headers.bin"
+    """The file: 80 bytes a header from the genesis block on."""
+    peers: list[str] = msgspec.field(default_factory=list)
+    """host:port of peers to sync from; empty: the network's DNS seeds."""
+    min_peers: PositiveInt = 2
+    """How many peers' chains are compared before the best is believed, when there are as many."""
+    timeout_s: Seconds = 20.0
+    """A peer that sends nothing for this long is dropped."""
+
+
+class HeadersConfig(_Section):
+    """Which witnesses of the Bitcoin chain are asked; all that answer must agree."""
+
+    network: Network = "mainnet"
+    sources: list[SourceName] = msgspec.field(default_factory=lambda: ["file"])
+    """Any of "file" (own checked headers), "node", "explorers"."""
+    file: HeaderFileConfig = msgspec.field(default_factory=HeaderFileConfig)
+    node: NodeConfig = msgspec.field(default_factory=NodeConfig)
+    explorers: ExplorersConfig = msgspec.field(default_factory=ExplorersConfig)
+
+
+class Config(_Section):
+    """The whole file."""
+
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+    signer: SignerConfig = msgspec.field(default_factory=SignerConfig)
+    anchoring: AnchoringConfig = msgspec.field(default_factory=AnchoringConfig)
+    headers: HeadersConfig = msgspec.field(default_factory=HeadersConfig)
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A configuration and the folder its paths are relative to."""
+
+    config: Config
+    path: Path
+
+    def resolve(self, name: str) -> Path:
+        """Return the path `name` of the configuration means."""
+        return (self.path.parent / Path(name).expanduser()).absolute()
+
+
+def load(path: str | None) -> Loaded:
+    """Read the configuration from `path`, or ./anchord.toml.
+
+    Raises:
+        ConfigError: no such file, not TOML, unknown key, or a value out of range.
+    """
+    file = Path(path or os.environ.get("ANCHORD_CONFIG") or "anchord.toml").absolute()
+    try:
+        raw = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        msg = (
+            f"no configuration at {file}: make one with `anchord init`, "
+            "or name one with -c FILE or ANCHORD_CONFIG"
+        )
+        raise ConfigError(msg) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read as TOML: {error}") from None
+    try:
+        config = msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file}: {error}; see config/anchord.toml for every key") from None
+    _check(config, file)
+    return Loaded(config, file)
+
+
+def _check(config: Config, file: Path) -> None:
+    """Refuse what no type can express."""
+    anchoring, headers = config.anchoring, config.headers
+    urls = [calendar.url for calendar in anchoring.calendars]
+    problems = [
+        (len(urls) < anchoring.min_answers,
+         f"anchoring.min_answers is {anchoring.min_answers} but {len(urls)} calendars are set"),
+        (len(set(urls)) != len(urls), "anchoring.calendars names a calendar twice"),
+        (not all(calendar.uris for calendar in anchoring.calendars),
+         "anchoring.calendars: each calendar needs at least one entry in uris"),
+        (anchoring.poll_max_s < anchoring.poll_min_s, "anchoring.poll_max_s is below poll_min_s"),
+        (anchoring.final_confirmations < anchoring.confirmations,
+         "anchoring.final_confirmations is below confirmations"),
+        (not headers.sources, "headers.sources is empty: name file, node or explorers"),
+        ("explorers" in headers.sources
+         and len(headers.explorers.urls) < headers.explorers.min_agree,
+         "headers.explorers.urls has fewer servers than min_agree"),
+    ]
+    for wrong, message in problems:
+        if wrong:
+            raise ConfigError(f"{file}: {message}")

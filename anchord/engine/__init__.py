@@ -1,0 +1,1 @@
+"""Orchestration over ports: stages, and the pass that lists them."""

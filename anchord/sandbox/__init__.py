@@ -1,0 +1,1 @@
+"""Stand-ins on loopback: calendar, regtest chain, control. Sandbox, not Bitcoin."""
