@@ -148,6 +148,14 @@ class HeaderSource(Protocol):
         """What `checked_with` says: "own headers", "bitcoin node" or "explorers"."""
         ...
 
+    def refresh(self) -> None:
+        """Catch up with the network, for sources that keep a copy; others do nothing.
+
+        Called once per pass, and only when something waits for a header. What was caught up
+        before a failure is kept.
+        """
+        ...
+
     def tip(self) -> Tip:
         """Return the best chain's end."""
         ...
