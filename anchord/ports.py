@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from anchord.core.model import Incoming
+    from anchord.core.model import Adoption, Document, Incoming, Record
 
 
 class Clock(Protocol):
@@ -43,6 +43,24 @@ class Signer(Protocol):
 
     def sign(self, digest: bytes) -> bytes:
         """Sign 32 raw bytes; deterministic, 64 bytes come back."""
+        ...
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What became of a chunk of input."""
+
+    new: int
+    known: int
+    """Already there: nothing was changed."""
+    adopted: int
+    """New proofs taken over from `.ots` files, whether or not their record was new."""
+
+
+class RecordStore(Protocol):
+    """Where records go. One thread writes."""
+
+    def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
+        """Take in a chunk in one durable transaction; adding again changes nothing."""
         ...
 
 

@@ -1,0 +1,234 @@
+"""The tables. State lives here and nowhere else.
+
+What is bulky is kept apart from what changes: `records` is small and is updated when a batch is
+sealed, `bodies` holds canonical bytes and is never touched again. A record stands where its batch
+stands, so a million records change state by one row. Events are stored without their bodies: a
+body is rendered from its series (what all share), the record, and the batch's proof; the event id
+proves that the rendering is exact (docs/adr/0003).
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+REVISION = "0001"
+"""The migration this code needs; a store with another one is refused."""
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+Moment = sa.BigInteger
+"""Whole Unix seconds, UTC."""
+
+
+def _id() -> sa.Column[int]:
+    return sa.Column("id", Id, primary_key=True, autoincrement=True)
+
+
+records = sa.Table(
+    "records",
+    metadata,
+    _id(),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False),
+    sa.Column("scheme", sa.SmallInteger, nullable=False),
+    sa.Column("year", sa.SmallInteger),
+    sa.Column("source_kind", sa.Text),
+    sa.Column("source_id", sa.Text),
+    sa.Column("source_version", sa.Integer),
+    sa.Column("label", sa.Text),
+    sa.Column("batch_id", Id),
+    sa.Column("added_at", Moment, nullable=False),
+    sa.Index("ix_records_digest", "digest", unique=True),
+    sa.Index(
+        "ix_records_source",
+        "source_id",
+        sqlite_where=sa.text("source_id IS NOT NULL"),
+        postgresql_where=sa.text("source_id IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_records_waiting",
+        "id",
+        sqlite_where=sa.text("batch_id IS NULL"),
+        postgresql_where=sa.text("batch_id IS NULL"),
+    ),
+)
+"""One row a record. `batch_id` NULL: not anchored and waiting for a batch."""
+
+bodies = sa.Table(
+    "bodies",
+    metadata,
+    sa.Column("record_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("canonical", sa.LargeBinary, nullable=False),
+)
+
+documents = sa.Table(
+    "documents",
+    metadata,
+    _id(),
+    sa.Column("record_id", Id, nullable=False),
+    sa.Column("sha256", sa.LargeBinary(32), nullable=False),
+    sa.Column("raw", sa.LargeBinary, nullable=False),
+    sa.Column("added_at", Moment, nullable=False),
+    sa.UniqueConstraint("record_id", "sha256"),
+)
+"""Foreign bundles, byte for byte as they came."""
+
+batches = sa.Table(
+    "batches",
+    metadata,
+    _id(),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("root", sa.LargeBinary(32), nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("driving", sa.Integer, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("tile_roots", sa.LargeBinary),
+    sa.Column("record_id", Id),
+    sa.Column("adopted_raw", sa.LargeBinary),
+    sa.Column("adopted_sha256", sa.LargeBinary(32)),
+    sa.Column("proof", sa.LargeBinary),
+    sa.Column("block_height", sa.Integer),
+    sa.Column("block_hash", sa.LargeBinary(32)),
+    sa.Column("block_merkle_root", sa.LargeBinary(32)),
+    sa.Column("block_time", Moment),
+    sa.Column("next_check_at", Moment),
+    sa.Column("submitted_at", Moment),
+    sa.Column("attested_at", Moment),
+    sa.Column("anchored_at", Moment),
+    sa.Column("final_at", Moment),
+    sa.Column("note", sa.Text),
+    sa.Index("ix_batches_state", "state"),
+    sa.Index("ix_batches_next_check_at", "next_check_at"),
+    sa.Index("ix_batches_record_id", "record_id"),
+    sa.UniqueConstraint("record_id", "adopted_sha256"),
+)
+"""One row a Merkle root (kind "sealed") or an adopted `.ots` file (kind "adopted", size 1).
+
+`proof` is the serialised timestamp from `root` on, everything known so far merged; NULL until a
+calendar answered. `driving` counts the records whose `batch_id` this is.
+"""
+
+tiles = sa.Table(
+    "tiles",
+    metadata,
+    sa.Column("batch_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("tile", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("first_record_id", Id, nullable=False),
+    sa.Column("record_ids", sa.LargeBinary, nullable=False),
+    sa.Column("nonces", sa.LargeBinary, nullable=False),
+    sa.Column("leaves", sa.LargeBinary, nullable=False),
+    sa.Index("ix_tiles_member", "batch_id", "first_record_id"),
+)
+"""1,024 leaves a row: record ids (8 bytes, big-endian, ascending), nonces (16), leaves (32)."""
+
+submissions = sa.Table(
+    "submissions",
+    metadata,
+    _id(),
+    sa.Column("batch_id", Id, nullable=False),
+    sa.Column("calendar", sa.Text, nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", Moment),
+    sa.Column("last_attempt_at", Moment),
+    sa.Column("last_error", sa.Text),
+    sa.Column("answered_at", Moment),
+    sa.Column("raw", sa.LargeBinary),
+    sa.UniqueConstraint("batch_id", "calendar", "round"),
+    sa.Index("ix_submissions_next_attempt_at", "next_attempt_at"),
+)
+"""One intent per batch, calendar and round; `raw` is the answer as it came."""
+
+pendings = sa.Table(
+    "pendings",
+    metadata,
+    _id(),
+    sa.Column("uri", sa.Text, nullable=False),
+    sa.Column("commitment", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", Moment),
+    sa.Column("last_attempt_at", Moment),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text),
+    sa.Column("unknown_since", Moment),
+    sa.Column("answered_at", Moment),
+    sa.Column("raw", sa.LargeBinary),
+    sa.UniqueConstraint("uri", "commitment"),
+    sa.Index("ix_pendings_next_attempt_at", "next_attempt_at"),
+)
+"""One row per commitment and calendar URI, shared by all batches that wait for it.
+
+`status`: waiting, journal, transaction, unknown, error, attested, void (a reorg undid it).
+"""
+
+batch_pendings = sa.Table(
+    "batch_pendings",
+    metadata,
+    sa.Column("batch_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("pending_id", Id, primary_key=True, autoincrement=False),
+    sa.Index("ix_batch_pendings_pending_id", "pending_id"),
+)
+
+series = sa.Table(
+    "series",
+    metadata,
+    _id(),
+    sa.Column("batch_id", Id, nullable=False),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("payload", sa.LargeBinary, nullable=False),
+    sa.Column("proof", sa.LargeBinary),
+    sa.Column("signer", sa.LargeBinary, nullable=False),
+    sa.Column("key_id", sa.Text, nullable=False),
+    sa.Column("withdraws", Id),
+    sa.Column("start", sa.Integer, nullable=False),
+    sa.Column("stop", sa.Integer, nullable=False),
+    sa.Column("next", sa.Integer, nullable=False),
+    sa.Index("ix_series_batch_id", "batch_id"),
+    sa.Index(
+        "ix_series_open",
+        "id",
+        sqlite_where=sa.text("next < stop"),
+        postgresql_where=sa.text("next < stop"),
+    ),
+)
+"""Events of one type for the members [start, stop) of a batch, decided at one moment.
+
+The row is the intent: written with the batch's change of state, in one transaction. `next` moves
+with the appended events, so a killed pass continues where the ledger ends.
+"""
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("seq", Id, primary_key=True, autoincrement=False),
+    sa.Column("record_id", Id, nullable=False),
+    sa.Column("series_id", Id, nullable=False),
+    sa.Column("numbered", sa.SmallInteger, nullable=False),
+    sa.Column("event_id", sa.LargeBinary(32), nullable=False),
+    sa.Column("signature", sa.LargeBinary(64), nullable=False),
+    sa.Column("chain", sa.LargeBinary(32), nullable=False),
+    sa.Index("ix_events_record_id", "record_id"),
+)
+"""The ledger: append only. `numbered` 1: the subject is the Pith Number, 0: the record id.
+`chain` = sha256(chain before || event_id || signature); 32 zero bytes before the first."""
+
+calendars = sa.Table(
+    "calendars",
+    metadata,
+    sa.Column("url", sa.Text, primary_key=True),
+    sa.Column("last_ok_at", Moment),
+    sa.Column("last_error_at", Moment),
+    sa.Column("last_error", sa.Text),
+    sa.Column("failures", sa.Integer, nullable=False),
+)
+"""Health by calendar: `failures` counts since the last success."""
