@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.shared import SHARED
 
+pytest_plugins = ["support.skips"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests of shared data where the folder is absent; in CI that is a failure instead."""

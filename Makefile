@@ -1,0 +1,67 @@
+# anchord: `make demo` shows the whole job, `make test` runs everything that must pass.
+# Needs Python 3.11 to 3.14 (with venv) and make, nothing else; both targets make what they need.
+#
+#   PYTHON=python3.13 VENV=.venv-3.13   another interpreter, in an environment of its own
+#   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
+#   SIZE=10000,100000                   how many records `make bench` measures
+
+VENV ?= .venv
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+  && echo $$p && break; done)
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?=
+SIZE ?= 10000
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
+LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
+
+.PHONY: help demo test lint dev bench constraints clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(BIN)/.run ## the whole job on four records, in the sandbox (not Bitcoin)
+	$(BIN)/anchord demo
+
+test: lint ## everything that must pass: lint, types and the whole suite
+	$(BIN)/python -m pytest -n auto --durations=10 --fail-on-skip $(PYTEST_ARGS)
+
+lint: $(BIN)/.dev ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+dev: $(BIN)/.dev ## the environment to work in
+
+bench: $(BIN)/.dev ## measure against the standard library and client, side by side
+	$(BIN)/python -m benchmarks --size $(SIZE)
+
+constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
+	$(PIP) install --quiet uv
+	$(BIN)/$(LOCK) --group build -o constraints.txt
+	$(BIN)/$(LOCK) --group build --group test --group lint -c constraints.txt -o constraints-dev.txt
+	for file in constraints.txt constraints-dev.txt; do \
+	  { echo '$(LOCK_NOTE)'; grep -v '^#' $$file; } > $$file.new && mv $$file.new $$file; done
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find anchord tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps tell what is installed, so a second run installs nothing. anchord itself is linked,
+# not copied: a changed source file needs no new install.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 to 3.14; name one with PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "make: $(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 2; }
+
+$(BIN)/.run: constraints.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r constraints.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BIN)/.dev: constraints-dev.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r constraints-dev.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@ $(BIN)/.run
