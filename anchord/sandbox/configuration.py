@@ -1,0 +1,75 @@
+"""The `anchord.toml` that points anchord at a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from anchord.errors import ConfigError
+from anchord.sandbox.state import replace_file
+
+MARK = "# Written by `anchord sandbox`: sandbox, not Bitcoin."
+"""First line of a configuration that a sandbox may renew."""
+
+
+class Addresses(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration must name."""
+
+    calendars: list[str]
+    node: str
+    cookie_file: str
+    explorers: list[str]
+    peers: list[str]
+    confirmations: int
+
+
+def write_config(file: Path, addresses: Addresses) -> Path:
+    """Write the configuration; one that the sandbox wrote before is renewed.
+
+    Raises:
+        ConfigError: the file is there and not the sandbox's.
+    """
+    text = _text(addresses)
+    if file.exists() and not file.read_text("utf-8").startswith(MARK):
+        raise ConfigError(
+            f"{file} was not written by the sandbox and is left alone: use another --dir"
+        )
+    replace_file(file, text)
+    return file
+
+
+def _text(at: Addresses) -> str:
+    sources = ["node", "file"] if len(at.explorers) < 2 else ["node", "explorers", "file"]
+    sources = sources if at.peers else sources[:-1]
+    sections = [
+        MARK,
+        "# A restart of the sandbox writes it again; keys and store are never touched.",
+        "",
+        "[anchoring]",
+        f"min_answers = {min(2, len(at.calendars))}",
+        "poll_min_s = 0",
+        "poll_max_s = 2",
+        f"confirmations = {at.confirmations}",
+        "",
+        *[f'[[anchoring.calendars]]\nurl = "{url}"\nuris = ["{url}"]\n' for url in at.calendars],
+        "[headers]",
+        'network = "regtest"',
+        f"sources = {_list(sources)}",
+        "",
+        "[headers.node]",
+        f'url = "{at.node}"',
+        f'cookie_file = "{at.cookie_file}"',
+        "",
+        "[headers.file]",
+        'path = "headers.bin"',
+        f"peers = {_list(at.peers)}",
+        "timeout_s = 5",
+    ]
+    if "explorers" in sources:
+        sections += ["", "[headers.explorers]", f"urls = {_list(at.explorers)}"]
+    return "\n".join(sections) + "\n"
+
+
+def _list(values: list[str]) -> str:
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
