@@ -188,18 +188,26 @@ def _check(config: Config, file: Path) -> None:
     anchoring, headers = config.anchoring, config.headers
     urls = [calendar.url for calendar in anchoring.calendars]
     problems = [
-        (len(urls) < anchoring.min_answers,
-         f"anchoring.min_answers is {anchoring.min_answers} but {len(urls)} calendars are set"),
+        (
+            len(urls) < anchoring.min_answers,
+            f"anchoring.min_answers is {anchoring.min_answers} but {len(urls)} calendars are set",
+        ),
         (len(set(urls)) != len(urls), "anchoring.calendars names a calendar twice"),
-        (not all(calendar.uris for calendar in anchoring.calendars),
-         "anchoring.calendars: each calendar needs at least one entry in uris"),
+        (
+            not all(calendar.uris for calendar in anchoring.calendars),
+            "anchoring.calendars: each calendar needs at least one entry in uris",
+        ),
         (anchoring.poll_max_s < anchoring.poll_min_s, "anchoring.poll_max_s is below poll_min_s"),
-        (anchoring.final_confirmations < anchoring.confirmations,
-         "anchoring.final_confirmations is below confirmations"),
+        (
+            anchoring.final_confirmations < anchoring.confirmations,
+            "anchoring.final_confirmations is below confirmations",
+        ),
         (not headers.sources, "headers.sources is empty: name file, node or explorers"),
-        ("explorers" in headers.sources
-         and len(headers.explorers.urls) < headers.explorers.min_agree,
-         "headers.explorers.urls has fewer servers than min_agree"),
+        (
+            "explorers" in headers.sources
+            and len(headers.explorers.urls) < headers.explorers.min_agree,
+            "headers.explorers.urls has fewer servers than min_agree",
+        ),
     ]
     for wrong, message in problems:
         if wrong:

@@ -95,3 +95,137 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     confirmations: int
     checked_with: tuple[str, ...]
     """Names of the header sources that agreed."""
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """One Merkle root, or one adopted `.ots` file, and where it stands."""
+
+    id: int
+    kind: str
+    """"sealed" (anchord's own, with nonces and tiles) or "adopted" (one record, no nonce)."""
+    state: BatchState
+    root: bytes
+    """Where `proof` starts: the Merkle root, or the record's digest when adopted."""
+    size: int
+    driving: int
+    """How many records stand where this batch stands."""
+    created_at: int
+    tile_roots: bytes | None = None
+    record_id: int | None = None
+    adopted_raw: bytes | None = None
+    proof: bytes | None = None
+    block_height: int | None = None
+    block_hash: bytes | None = None
+    block_merkle_root: bytes | None = None
+    block_time: int | None = None
+    next_check_at: int | None = None
+    submitted_at: int | None = None
+    attested_at: int | None = None
+    anchored_at: int | None = None
+    final_at: int | None = None
+    note: str | None = None
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One record within a batch."""
+
+    index: int
+    record_id: int
+    digest: bytes
+    number: str | None
+    """The Pith Number, where the record has one."""
+    nonce: bytes
+    """16 bytes, or empty in an adopted batch."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """The intent to hand one root to one calendar."""
+
+    id: int
+    batch_id: int
+    calendar: str
+    attempts: int
+    root: bytes
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """One commitment a calendar is asked for."""
+
+    id: int
+    uri: str
+    commitment: bytes
+    attempts: int
+    status: str
+    unknown_since: int | None
+    raw: bytes | None
+    """The last path that came, as it came."""
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of one type for members [start, stop) of a batch, decided at one moment."""
+
+    id: int
+    batch_id: int
+    event_type: str
+    created_at: int
+    payload: bytes
+    """JSON object: the fields common to all events."""
+    proof: bytes | None
+    """Serialised timestamp from the batch's root at that moment; None where none is stated."""
+    signer: bytes
+    """JSON object: the events' `signer`."""
+    key_id: str
+    withdraws: int | None
+    start: int
+    stop: int
+    next: int
+
+
+class SignedRow(msgspec.Struct, frozen=True):
+    """One row of the ledger."""
+
+    seq: int
+    record_id: int
+    series_id: int
+    numbered: bool
+    event_id: bytes
+    signature: bytes
+    chain: bytes
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """Up to 1,024 neighbouring leaves of a batch, and the records behind them."""
+
+    tile: int
+    leaves: bytes
+    """32 bytes each; empty in an adopted batch."""
+    members: tuple[Member, ...]
+
+
+class NewSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """A series about to be written as the intent of its events."""
+
+    event_type: str
+    created_at: int
+    payload: bytes
+    proof: bytes | None
+    signer: bytes
+    key_id: str
+    withdraws: int | None = None
+    start: int = 0
+    stop: int
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One record as the store has it."""
+
+    id: int
+    digest: bytes
+    scheme: Scheme
+    year: str | None
+    source_kind: str | None
+    source_id: str | None
+    source_version: int | None
+    label: str | None
+    batch_id: int | None
+    added_at: int

@@ -1,0 +1,60 @@
+"""Transactions and bulk statements on one store."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.database import mapped_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Database:
+    """Hands out transactions. Reading never blocks writing; one thread writes.
+
+    Args:
+        engine: made by `database.connect`.
+        url: for messages; passwords are hidden.
+    """
+
+    def __init__(self, engine: sa.Engine, url: str) -> None:
+        self.engine = engine
+        self._url = url
+        self._writer = engine.execution_options(writes=True)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Give a consistent view for the length of the block."""
+        with mapped_errors(self._url), self.engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Give one transaction: all of the block is durable at its end, or nothing is."""
+        with mapped_errors(self._url), self._writer.begin() as connection:
+            yield connection
+
+
+def insert_many(
+    connection: sa.Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Insert tuples in the order of `names`: one prepared statement, no object per row."""
+    if not rows:
+        return
+    statement = sa.insert(table).values({name: sa.bindparam(name) for name in names})
+    compiled = statement.compile(dialect=connection.dialect)
+    order = getattr(compiled, "positiontup", None)
+    if order is None:
+        connection.execute(sa.insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+        return
+    if list(order) != list(names):
+        places = [list(names).index(name) for name in order]
+        rows = [tuple(row[place] for place in places) for row in rows]
+    connection.exec_driver_sql(str(compiled), list(rows))

@@ -1,0 +1,141 @@
+"""Counts and waits for `anchord status`: cheap, whatever the number of records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import sqlalchemy as sa
+
+from anchord.adapters.store.schema import (
+    batch_pendings,
+    batches,
+    calendars,
+    events,
+    pendings,
+    series,
+    submissions,
+)
+
+if TYPE_CHECKING:
+    from anchord.adapters.store.connection import Database
+
+
+class Health(msgspec.Struct, frozen=True):
+    """One calendar as it behaved so far."""
+
+    url: str
+    last_ok_at: int | None
+    last_error_at: int | None
+    last_error: str | None
+    failures: int
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """One thing that waits: what for, since when, and when it is tried next."""
+
+    batch_id: int
+    what: str
+    """"submit" or "upgrade"."""
+    where: str
+    """The calendar, or its URI."""
+    status: str
+    detail: str | None
+    attempts: int
+    next_attempt_at: int | None
+
+
+class Counts:
+    """Read-only questions over all tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def by_state(self) -> dict[str, int]:
+        """Return how many records stand in each batch state."""
+        query = sa.select(batches.c.state, sa.func.sum(batches.c.driving)).group_by(batches.c.state)
+        with self._database.reading() as connection:
+            return {state: int(count or 0) for state, count in connection.execute(query)}
+
+    def batches_by_state(self) -> dict[str, int]:
+        """Return how many batches there are in each state."""
+        query = sa.select(batches.c.state, sa.func.count()).group_by(batches.c.state)
+        with self._database.reading() as connection:
+            return {state: int(count) for state, count in connection.execute(query)}
+
+    def events(self) -> int:
+        """Return the length of the ledger."""
+        with self._database.reading() as connection:
+            return connection.execute(sa.select(sa.func.max(events.c.seq))).scalar() or 0
+
+    def unsigned(self) -> int:
+        """Return how many decided events are not appended yet."""
+        query = sa.select(sa.func.sum(series.c.stop - series.c.next)).where(
+            series.c.next < series.c.stop
+        )
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def calendars(self) -> list[Health]:
+        """Return every calendar's health."""
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(calendars).order_by(calendars.c.url))
+            return [
+                Health(r.url, r.last_ok_at, r.last_error_at, r.last_error, r.failures) for r in rows
+            ]
+
+    def oldest_unfinished(self) -> int | None:
+        """Return when the oldest batch that is not anchored was made."""
+        query = sa.select(sa.func.min(batches.c.created_at)).where(
+            batches.c.state.not_in(["anchored", "parked"])
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar()
+
+    def next_moment(self) -> int | None:
+        """Return the earliest time at which anything is due."""
+        queries = [
+            sa.select(sa.func.min(table.c[name]))
+            for table, name in (
+                (submissions, "next_attempt_at"),
+                (pendings, "next_attempt_at"),
+                (batches, "next_check_at"),
+            )
+        ]
+        with self._database.reading() as connection:
+            moments = [connection.execute(query).scalar() for query in queries]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def waits(self, limit: int = 20, batch_id: int | None = None) -> list[Wait]:
+        """Return what waits for calendars, soonest first; of one batch or of all."""
+        submit = sa.select(submissions).where(submissions.c.next_attempt_at.is_not(None))
+        upgrade = (
+            sa.select(pendings, batch_pendings.c.batch_id)
+            .join(batch_pendings, batch_pendings.c.pending_id == pendings.c.id)
+            .where(pendings.c.next_attempt_at.is_not(None))
+        )
+        if batch_id is not None:
+            submit = submit.where(submissions.c.batch_id == batch_id)
+            upgrade = upgrade.where(batch_pendings.c.batch_id == batch_id)
+        submit = submit.order_by(submissions.c.next_attempt_at).limit(limit)
+        upgrade = upgrade.order_by(pendings.c.next_attempt_at).limit(limit)
+        with self._database.reading() as connection:
+            found = [
+                Wait(
+                    r.batch_id,
+                    "submit",
+                    r.calendar,
+                    "error" if r.last_error else "due",
+                    r.last_error,
+                    r.attempts,
+                    r.next_attempt_at,
+                )
+                for r in connection.execute(submit)
+            ]
+            found += [
+                Wait(
+                    r.batch_id, "upgrade", r.uri, r.status, r.detail, r.attempts, r.next_attempt_at
+                )
+                for r in connection.execute(upgrade)
+            ]
+        return sorted(found, key=lambda wait: wait.next_attempt_at or 0)[:limit]

@@ -1,0 +1,154 @@
+"""Opening a store: durability settings, the schema check, and creation on request only."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+
+from anchord.adapters.store.schema import REVISION
+from anchord.errors import ConfigError, FatalError, StoreBusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSY_TIMEOUT_S = 30
+"""How long one SQLite statement waits for another process's transaction."""
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Return the file of a SQLite URL, or None for another database."""
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return None
+    return Path(parsed.database or "")
+
+
+def connect(url: str) -> sa.Engine:
+    """Return an engine with the store's durability settings; touches nothing yet.
+
+    Raises:
+        ConfigError: the URL cannot be understood or its driver is not installed.
+    """
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=False)
+    except (exc.ArgumentError, ImportError, exc.NoSuchModuleError) as error:
+        raise ConfigError(f"store.url {url!r} cannot be used: {error}") from None
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    """WAL with synchronous FULL: a committed receipt survives a power cut."""
+    # The driver must not begin transactions by itself: `_begin_sqlite` does, so that a
+    # writer takes its lock at once instead of failing in the middle.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_S * 1000}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "cache_size=-32000",
+        "journal_size_limit=67108864",
+        "temp_store=MEMORY",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    mode = "IMMEDIATE" if connection.get_execution_options().get("writes") else "DEFERRED"
+    connection.exec_driver_sql(f"BEGIN {mode}")
+
+
+@contextlib.contextmanager
+def mapped_errors(url: str) -> Iterator[None]:
+    """Let out only anchord's errors, by consequence."""
+    shown = sa.make_url(url).render_as_string(hide_password=True)
+    try:
+        yield
+    except exc.OperationalError as error:
+        text = str(error.orig)
+        if "locked" in text or "busy" in text:
+            raise StoreBusyError(f"the store {shown} is locked by another process") from error
+        if "unable to open" in text or "readonly" in text or "permission" in text.lower():
+            raise ConfigError(
+                f"the store {shown} cannot be opened: {text}; check folder and permissions"
+            ) from error
+        raise FatalError(f"the store {shown} failed: {text}; nothing more is written") from error
+    except exc.DatabaseError as error:
+        raise FatalError(
+            f"the store {shown} failed: {error.orig}; restore it from a backup if it is damaged"
+        ) from error
+
+
+def check_revision(engine: sa.Engine, url: str) -> None:
+    """Refuse a store that is absent, foreign, older or newer than this code.
+
+    Raises:
+        ConfigError: with what to do.
+    """
+    shown = sa.make_url(url).render_as_string(hide_password=True)
+    path = sqlite_path(url)
+    if path is not None and not path.is_file():
+        raise ConfigError(f"no store at {path}: make one with `anchord init`")
+    found = current_revision(engine, url)
+    if found is None:
+        raise ConfigError(f"{shown} is no anchord store: make one with `anchord init`")
+    if found == REVISION:
+        return
+    if found < REVISION:
+        raise ConfigError(
+            f"the store {shown} has schema {found}, this anchord needs {REVISION}: "
+            "make a backup, then run `anchord init` to migrate it"
+        )
+    raise ConfigError(
+        f"the store {shown} has schema {found}, newer than {REVISION} of this anchord: "
+        "install the newer anchord; this one will not touch it"
+    )
+
+
+def current_revision(engine: sa.Engine, url: str) -> str | None:
+    """Return the schema revision a store states, or None."""
+    with mapped_errors(url), engine.connect() as connection:
+        if not sa.inspect(connection).has_table("alembic_version"):
+            return None
+        row = connection.execute(sa.text("SELECT version_num FROM alembic_version")).first()
+        return None if row is None else str(row[0])
+
+
+def create(url: str) -> bool:
+    """Create or migrate the store; return whether anything changed.
+
+    Raises:
+        ConfigError: the database holds a schema this code does not know.
+    """
+    from alembic import command
+    from alembic.config import Config as AlembicConfig
+
+    path = sqlite_path(url)
+    engine = connect(url)
+    try:
+        found = None
+        if path is None or path.is_file():
+            found = current_revision(engine, url)
+        if found == REVISION:
+            return False
+        if found is not None and found > REVISION:
+            check_revision(engine, url)
+        if path is not None:
+            path.touch(mode=0o600, exist_ok=True)
+        config = AlembicConfig()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        with mapped_errors(url), engine.execution_options(writes=True).begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, REVISION)
+        return True
+    finally:
+        engine.dispose()

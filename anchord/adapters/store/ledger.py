@@ -1,0 +1,133 @@
+"""The ledger: series of events that are due, and the rows that were signed. Append only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.connection import Database, insert_many
+from anchord.adapters.store.schema import events, series
+from anchord.core.event import NO_CHAIN
+from anchord.core.model import NewSeries, Series, SignedRow
+from anchord.errors import FatalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_COLUMNS = ("seq", "record_id", "series_id", "numbered", "event_id", "signature", "chain")
+
+
+class Ledger:
+    """The event tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open_series(self) -> list[Series]:
+        """Return the series with events still to append, oldest first."""
+        query = sa.select(series).where(series.c.next < series.c.stop).order_by(series.c.id)
+        with self._database.reading() as connection:
+            return [_series(row) for row in connection.execute(query)]
+
+    def series_of(self, batch_id: int) -> list[Series]:
+        """Return all series of a batch, oldest first."""
+        query = sa.select(series).where(series.c.batch_id == batch_id).order_by(series.c.id)
+        with self._database.reading() as connection:
+            return [_series(row) for row in connection.execute(query)]
+
+    def get_series(self, series_id: int) -> Series:
+        """Return one series."""
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(series).where(series.c.id == series_id)).first()
+        if row is None:
+            raise FatalError(f"series {series_id} is named but not in the store: it is damaged")
+        return _series(row)
+
+    def split(self, found: Series, key: NewSeries) -> None:
+        """Let what is left of a series be signed by another key, as a series of its own."""
+        with self._database.writing() as connection:
+            connection.execute(
+                sa.update(series).where(series.c.id == found.id).values(stop=found.next)
+            )
+            values = {name: getattr(key, name) for name in NewSeries.__struct_fields__}
+            connection.execute(
+                sa.insert(series).values(batch_id=found.batch_id, next=key.start, **values)
+            )
+
+    def head(self) -> tuple[int, bytes]:
+        """Return the last sequence number and its chain hash; (0, 32 zero bytes) when empty."""
+        with self._database.reading() as connection:
+            return _head(connection)
+
+    def append(self, found: Series, stop: int, rows: Sequence[SignedRow]) -> None:
+        """Append signed rows and move the series to `stop`, in one durable transaction.
+
+        Raises:
+            FatalError: the ledger or the series moved since the rows were made: another
+                writer was here, and appending would break the chain.
+        """
+        with self._database.writing() as connection:
+            moved = connection.execute(
+                sa.update(series)
+                .where(series.c.id == found.id, series.c.next == found.next, series.c.stop >= stop)
+                .values(next=stop)
+            ).rowcount
+            seq, _ = _head(connection)
+            if moved != 1 or (rows and rows[0].seq != seq + 1):
+                raise FatalError(
+                    f"series {found.id} or the ledger moved while events were signed: "
+                    "two passes wrote at once; nothing was appended, run again"
+                )
+            values = [
+                (r.seq, r.record_id, r.series_id, int(r.numbered), r.event_id, r.signature, r.chain)
+                for r in rows
+            ]
+            insert_many(connection, events, _COLUMNS, values)
+
+    def of_record(self, record_id: int) -> list[SignedRow]:
+        """Return a record's rows in ledger order."""
+        query = sa.select(events).where(events.c.record_id == record_id).order_by(events.c.seq)
+        with self._database.reading() as connection:
+            return [_row(row) for row in connection.execute(query)]
+
+    def ids_in_series(self, series_id: int, record_ids: Sequence[int]) -> dict[int, SignedRow]:
+        """Return the rows one series wrote for some records, by record."""
+        query = sa.select(events).where(
+            events.c.record_id.in_(list(record_ids)), events.c.series_id == series_id
+        )
+        with self._database.reading() as connection:
+            return {row.record_id: _row(row) for row in connection.execute(query)}
+
+    def walk(self, after: int = 0, chunk: int = 1024) -> Iterator[list[SignedRow]]:
+        """Yield the whole ledger in order, in chunks."""
+        while True:
+            query = sa.select(events).where(events.c.seq > after).order_by(events.c.seq)
+            with self._database.reading() as connection:
+                found = [_row(row) for row in connection.execute(query.limit(chunk))]
+            if not found:
+                return
+            yield found
+            after = found[-1].seq
+
+
+def _head(connection: sa.Connection) -> tuple[int, bytes]:
+    query = sa.select(events.c.seq, events.c.chain).order_by(events.c.seq.desc()).limit(1)
+    row = connection.execute(query).first()
+    return (0, NO_CHAIN) if row is None else (int(row.seq), bytes(row.chain))
+
+
+def _series(row: Any) -> Series:
+    return Series(**{name: getattr(row, name) for name in Series.__struct_fields__})
+
+
+def _row(row: Any) -> SignedRow:
+    return SignedRow(
+        row.seq,
+        row.record_id,
+        row.series_id,
+        bool(row.numbered),
+        row.event_id,
+        row.signature,
+        row.chain,
+    )

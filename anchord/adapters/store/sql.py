@@ -1,0 +1,77 @@
+"""The store as one thing: records, batches, ledger, counts, and the right to write."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from anchord.adapters.store.batches import Batches
+from anchord.adapters.store.connection import Database
+from anchord.adapters.store.counts import Counts
+from anchord.adapters.store.database import check_revision, connect, sqlite_path
+from anchord.adapters.store.ledger import Ledger
+from anchord.adapters.store.records import Records
+from anchord.errors import StoreBusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from anchord.core.model import Adoption, Document, Record
+    from anchord.ports import Added
+
+
+class SqlStore:
+    """An open store.
+
+    Args:
+        url: SQLAlchemy URL; the schema must be the one this code needs.
+        known_uris: calendar URIs that are configured.
+
+    Raises:
+        ConfigError: absent, foreign, older or newer store.
+    """
+
+    def __init__(self, url: str, known_uris: Collection[str] = ()) -> None:
+        self._url = url
+        engine = connect(url)
+        check_revision(engine, url)
+        database = Database(engine, url)
+        self._engine = engine
+        self.records = Records(database, known_uris)
+        self.batches = Batches(database)
+        self.ledger = Ledger(database)
+        self.counts = Counts(database)
+
+    def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
+        """Take in a chunk of records; see `Records.add`."""
+        return self.records.add(items, now)
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the right to run passes on this store; the kernel lets go if we are killed.
+
+        Raises:
+            StoreBusyError: another process runs a pass.
+        """
+        path = sqlite_path(self._url)
+        if path is None:
+            yield
+            return
+        lock = path.with_name(path.name + ".lock")
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreBusyError(
+                    f"another anchord works on {path}: wait for its pass to end"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        """Release connections; may be called twice."""
+        self._engine.dispose()

@@ -1,0 +1,85 @@
+"""`anchord init`: a configuration, a signing key and a store; what is there is kept."""
+
+from __future__ import annotations
+
+import os
+import socket
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from anchord.app.cli.output import emit_json
+from anchord.app.config import Loaded, load
+
+
+@click.command(short_help="Make a configuration, a signing key and a store in a folder.")
+@click.argument("directory", default=".", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--signer-id", help="Who signs, as events state it (default: this host's name).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+def command(config_path: str | None, directory: Path, signer_id: str | None, as_json: bool) -> None:
+    """Make anchord.toml, a signing key and a store in DIRECTORY (default: here).
+
+    What is there already is kept: running it again changes nothing. A store of an older
+    version is migrated. An encrypted key is made with `anchord key new --passphrase-file`;
+    set signer.passphrase_file first, and init uses it for the first key.
+    """
+    # A folder named on the command line wins over a configuration named in the environment.
+    config = directory / "anchord.toml"
+    if config_path is not None and directory == Path():
+        config = Path(config_path)
+    made = []
+    config.parent.mkdir(parents=True, exist_ok=True)
+    if _write_config(config, signer_id or socket.gethostname()):
+        made.append(str(config))
+    loaded = load(str(config))
+    made += [*_make_key(loaded), *_make_store(loaded)]
+    if as_json:
+        emit_json({"config": str(config), "made": made})
+        return
+    for name in made:
+        click.echo(f"made  {name}")
+    if not made:
+        click.echo(f"{config.parent.absolute()} is complete: nothing to make")
+    click.echo("Next: anchord add FILE..., then anchord run-once --wait", err=True)
+
+
+def _write_config(path: Path, signer_id: str) -> bool:
+    """Write the starting configuration unless there is one."""
+    text = resources.files("anchord.app").joinpath("starting.toml").read_text("utf-8")
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        safe = "".join(ch for ch in signer_id if ch.isalnum() or ch in ".-_") or "anchord"
+        file.write(text.replace("@SIGNER_ID@", safe))
+    return True
+
+
+def _make_key(loaded: Loaded) -> list[str]:
+    from anchord.adapters.signers.file import create_key_dir
+    from anchord.adapters.signers.keyring import load_keyring
+    from anchord.adapters.signers.private_key import read_passphrase
+    from anchord.app.wiring import SystemClock
+
+    signer = loaded.config.signer
+    folder = loaded.resolve(signer.key_dir)
+    if (folder / "keyring.toml").exists() and load_keyring(folder).active() is not None:
+        return []
+    file = loaded.resolve(signer.passphrase_file) if signer.passphrase_file else None
+    passphrase = read_passphrase(file, os.environ)
+    key = create_key_dir(folder, signer.signer_id, passphrase, SystemClock().now())
+    return [str(folder / f"{key.key_id}.pem")]
+
+
+def _make_store(loaded: Loaded) -> list[str]:
+    from anchord.adapters.store.database import create, sqlite_path
+    from anchord.app.wiring import store_url
+
+    url = store_url(loaded)
+    if not create(url):
+        return []
+    path = sqlite_path(url)
+    return [str(path) if path is not None else "the store's tables"]

@@ -1,0 +1,215 @@
+"""Putting the parts together: the only place that knows both the engine and the adapters.
+
+Everything is opened on first use, so that a reading command never asks for a passphrase and a
+command without headers never opens a socket.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.sql import SqlStore
+from anchord.app.config import Config, Loaded, load
+from anchord.engine.parts import Parts, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from anchord.adapters.http import Client
+    from anchord.core.keyring import Keyring
+    from anchord.ports import Calendar, Clock, HeaderSource, Signer
+
+
+class SystemClock:
+    """The machine's clock; within one process it never goes backwards."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def now(self) -> int:
+        """Return whole Unix seconds, UTC."""
+        self._last = max(self._last, int(time.time()))
+        return self._last
+
+
+def store_url(loaded: Loaded) -> str:
+    """Return the store's URL with a relative SQLite path made absolute."""
+    url = sa.make_url(loaded.config.store.url)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return loaded.config.store.url
+    path = loaded.resolve(url.database)
+    return url.set(database=str(path)).render_as_string(hide_password=False)
+
+
+def chain_name(network: str) -> str:
+    """Return what events call the chain; test networks can never be taken for Bitcoin."""
+    return "bitcoin" if network == "mainnet" else f"bitcoin-{network}"
+
+
+class App:
+    """One configured anchord, used as a context manager."""
+
+    def __init__(self, loaded: Loaded, clock: Clock | None = None) -> None:
+        self.loaded = loaded
+        self.clock: Clock = clock or SystemClock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        return self.loaded.config
+
+    @cached_property
+    def store(self) -> SqlStore:
+        """The store; refused when it is absent or of another schema."""
+        uris = [uri for calendar in self.config.anchoring.calendars for uri in calendar.uris]
+        return SqlStore(store_url(self.loaded), uris)
+
+    @cached_property
+    def key_dir(self) -> Path:
+        """The folder of keys."""
+        return self.loaded.resolve(self.config.signer.key_dir)
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        """Own and foreign public keys."""
+        from anchord.adapters.signers.keyring import load_keyring
+
+        return load_keyring(self.key_dir)
+
+    @cached_property
+    def signer(self) -> Signer:
+        """The active signing key, opened."""
+        from anchord.adapters.signers.file import open_signer
+
+        signer_id = self.config.signer.signer_id
+        return open_signer(self.key_dir, self._passphrase_file(), os.environ, signer_id)
+
+    def signer_for(self, key_id: str) -> Signer:
+        """Open an older key of ours, to finish a series that was begun with it."""
+        from anchord.adapters.signers.file import open_signer_for
+
+        return open_signer_for(self.key_dir, key_id, self._passphrase_file(), os.environ)
+
+    def _passphrase_file(self) -> Path | None:
+        name = self.config.signer.passphrase_file
+        return self.loaded.resolve(name) if name else None
+
+    @cached_property
+    def client(self) -> Client:
+        """The one way out over HTTP."""
+        from anchord.adapters.http import Client
+
+        return Client(self.config.anchoring.timeout_s)
+
+    @cached_property
+    def calendars(self) -> list[Calendar]:
+        """The configured calendars."""
+        from anchord.adapters.calendars import HttpCalendar
+
+        return [
+            HttpCalendar(calendar.url, calendar.uris, self.client)
+            for calendar in self.config.anchoring.calendars
+        ]
+
+    @cached_property
+    def headers(self) -> list[HeaderSource]:
+        """The configured header sources, in the order of the configuration."""
+        makers: dict[str, Callable[[], HeaderSource]] = {
+            "file": self._header_file,
+            "node": self._node,
+            "explorers": self._explorers,
+        }
+        return [makers[name]() for name in dict.fromkeys(self.config.headers.sources)]
+
+    def _header_file(self) -> HeaderSource:
+        from anchord.adapters.headers.headerfile import HeaderFileSource
+
+        part = self.config.headers.file
+        return HeaderFileSource(
+            self.loaded.resolve(part.path),
+            self.config.headers.network,
+            part.peers,
+            part.min_peers,
+            part.timeout_s,
+            self.clock,
+        )
+
+    def _node(self) -> HeaderSource:
+        from anchord.adapters.headers.bitcoind import NodeSource
+
+        part = self.config.headers.node
+        return NodeSource(
+            part.url,
+            client=self.client,
+            network=self.config.headers.network,
+            cookie_file=self.loaded.resolve(part.cookie_file) if part.cookie_file else None,
+            user=part.user,
+            password_file=self.loaded.resolve(part.password_file) if part.password_file else None,
+        )
+
+    def _explorers(self) -> HeaderSource:
+        from anchord.adapters.headers.esplora import ExplorerSource
+
+        part = self.config.headers.explorers
+        return ExplorerSource(part.urls, client=self.client, min_agree=part.min_agree)
+
+    def parts(self, on_progress: Callable[[str, int, int], None] | None = None) -> Parts:
+        """Return what a pass works with."""
+        anchoring = self.config.anchoring
+        policy = Policy(
+            min_answers=anchoring.min_answers,
+            timeout_s=anchoring.timeout_s,
+            min_batch_interval_s=anchoring.min_batch_interval_s,
+            poll_min_s=anchoring.poll_min_s,
+            poll_max_s=anchoring.poll_max_s,
+            resubmit_after_s=anchoring.resubmit_after_s,
+            confirmations=anchoring.confirmations,
+            final_confirmations=anchoring.final_confirmations,
+            sign_submitted=anchoring.sign_submitted,
+            chain=chain_name(self.config.headers.network),
+        )
+        return Parts(
+            store=self.store,
+            policy=policy,
+            signer=self.signer,
+            signer_for=self.signer_for,
+            calendars=self.calendars,
+            headers=self.headers,
+            draw=os.urandom,
+            on_progress=on_progress or (lambda _stage, _done, _total: None),
+        )
+
+    def close(self) -> None:
+        """Release what was opened; may be called twice."""
+        if "headers" in self.__dict__:
+            for source in self.headers:
+                source.close()
+        if "store" in self.__dict__:
+            self.store.close()
+
+
+def open_app(config_path: str | None) -> App:
+    """Read the configuration and return the application; nothing is opened yet.
+
+    Raises:
+        ConfigError: no configuration, or one that cannot be used.
+    """
+    return App(load(config_path))

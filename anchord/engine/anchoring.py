@@ -1,0 +1,278 @@
+"""Stages from a waiting record to a path into Bitcoin: seal, submit, upgrade.
+
+Each stage claims rows whose time has come, asks a port, and writes what came. What a killed pass
+leaves behind is an intent row that is still due: the next pass repeats the call. Repeating is
+harmless: a calendar that is given a root twice makes a second commitment, one that is asked twice
+answers twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from anchord.core.merkle import leaves
+from anchord.core.model import Batch, BatchState, Pending, Submission
+from anchord.core.proof import Timestamp, attach, merge, parse_timestamp, serialise
+from anchord.core.retry import next_attempt
+from anchord.engine import ledger
+from anchord.errors import AnchordError, ProtocolError, RefusedError, TransientError
+from anchord.ports import Calendar, NotYet, Submitted, Upgraded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anchord.engine.parts import Parts
+
+NONCE_BYTES = 16
+ASK_AT_ONCE = 256
+"""Commitments asked for between two writes of their answers."""
+_WORKERS_PER_CALENDAR = 2
+
+
+def seal(parts: Parts, now: int) -> Batch | None:
+    """Put all waiting records under one Merkle root."""
+    interval_s = parts.policy.min_batch_interval_s
+    if interval_s:
+        last = parts.store.batches.last_sealed_at()
+        if last is not None and now < last + interval_s:
+            return None
+
+    def make_tile(digests: list[bytes]) -> tuple[bytes, bytes]:
+        nonces = parts.draw(NONCE_BYTES * len(digests))
+        return nonces, leaves(digests, nonces)
+
+    urls = [calendar.url for calendar in parts.calendars]
+    return parts.store.batches.seal(now, urls, make_tile)
+
+
+class Submitting:
+    """Hands roots to calendars in parallel and goes on at m answers; late ones are kept.
+
+    Only the calls run in threads; everything is written by the thread of the pass.
+    """
+
+    def __init__(self, parts: Parts, now: int) -> None:
+        self._parts = parts
+        self._now = now
+        self._calls: dict[Future[Submitted], Submission] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self.answered = 0
+        self.failed = 0
+
+    def start(self) -> None:
+        """Send what is due."""
+        parts = self._parts
+        parts.store.batches.intend([c.url for c in parts.calendars], self._now)
+        due = [s for s in parts.store.batches.due_submissions(self._now)
+               if s.calendar in parts.by_url]  # fmt: skip
+        if not due:
+            return
+        self._pool = ThreadPoolExecutor(
+            max_workers=_WORKERS_PER_CALENDAR * len(parts.calendars), thread_name_prefix="submit"
+        )
+        for submission in due:
+            calendar = parts.by_url[submission.calendar]
+            self._calls[self._pool.submit(calendar.submit, submission.root)] = submission
+
+    def until_enough(self) -> None:
+        """Write answers as they come, until every batch has m of them or all calls ended."""
+        for call in as_completed(list(self._calls)):
+            self._write(call)
+            if not self._short():
+                return
+
+    def finish(self) -> None:
+        """Write the late answers; every call ends by its own timeout."""
+        for call in as_completed(list(self._calls)):
+            self._write(call)
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _short(self) -> bool:
+        """Tell whether a call in flight belongs to a batch that has fewer than m answers."""
+        batches = self._parts.store.batches
+        open_ids = {submission.batch_id for submission in self._calls.values()}
+        return any(batches.get(batch_id).state is BatchState.SEALED for batch_id in open_ids)
+
+    def _write(self, call: Future[Submitted]) -> None:
+        submission = self._calls.pop(call)
+        try:
+            _keep_answer(self._parts, self._now, submission, call.result())
+            self.answered += 1
+        except (TransientError, ProtocolError, RefusedError) as error:
+            self.failed += 1
+            at = _later(self._parts, self._now, submission.attempts + 1, error)
+            self._parts.store.batches.postpone_submission(submission, self._now, at, _say(error))
+
+
+def _keep_answer(parts: Parts, now: int, submission: Submission, answer: Submitted) -> None:
+    """Merge an answer into the batch's proof; at m answers the batch is submitted.
+
+    If we crash between the two writes, the next pass finds the answers and the missing state:
+    `settle` is called for every sealed batch.
+    """
+    batch = parts.store.batches.get(submission.batch_id)
+    timestamp = parse_timestamp(answer.raw, batch.root)
+    if batch.proof is not None:
+        timestamp = merge(parse_timestamp(batch.proof, batch.root), timestamp)
+    points = [(point.uri, point.commitment) for point in answer.pendings]
+    ask_at = now + parts.policy.poll_min_s
+    parts.store.batches.store_answer(
+        submission, answer.raw, points, serialise(timestamp), now, ask_at
+    )
+    settle(parts, now, submission.batch_id)
+
+
+def settle(parts: Parts, now: int, batch_id: int) -> None:
+    """Let a sealed batch with m answers become submitted, and intend its events."""
+    batch = parts.store.batches.get(batch_id)
+    if batch.state is not BatchState.SEALED:
+        return
+    calendars = parts.store.batches.answered(batch_id)
+    if len(calendars) < parts.policy.min_answers:
+        return
+    series = ()
+    if parts.policy.sign_submitted:
+        series = (ledger.submitted_series(parts, batch, calendars, now),)
+    parts.store.batches.change(
+        batch_id, series=series, state=BatchState.SUBMITTED.value, submitted_at=now
+    )
+
+
+def settle_all(parts: Parts, now: int) -> None:
+    """Settle batches a killed pass left between its two writes."""
+    for batch in parts.store.batches.in_state(BatchState.SEALED):
+        settle(parts, now, batch.id)
+
+
+def upgrade(parts: Parts, now: int) -> tuple[int, int]:
+    """Ask for every commitment that is due; return (paths that came, failed calls).
+
+    One GET per commitment, whatever the number of records behind it. A calendar that fails is
+    left alone for the rest of the pass: a dead one costs one row an attempt, not all of them.
+    """
+    came, failed = 0, 0
+    down: set[str] = set()
+    with contextlib.ExitStack() as stack:
+        pool: ThreadPoolExecutor | None = None
+        while due := _due(parts, now, down):
+            if pool is None:
+                workers = _WORKERS_PER_CALENDAR * len(parts.calendars)
+                pool = stack.enter_context(ThreadPoolExecutor(max_workers=workers))
+            calls = {pool.submit(_ask, parts, pending, down): pending for pending in due}
+            for call in as_completed(calls):
+                outcome = call.result()
+                if outcome is None:
+                    continue
+                came += isinstance(outcome, Upgraded)
+                failed += isinstance(outcome, AnchordError)
+                _keep_outcome(parts, now, calls[call], outcome)
+    return came, failed
+
+
+def _due(parts: Parts, now: int, down: set[str]) -> list[Pending]:
+    uris = [uri for uri, calendar in parts.by_uri.items() if calendar.url not in down]
+    return parts.store.batches.due_pendings(now, uris, ASK_AT_ONCE) if uris else []
+
+
+def _ask(parts: Parts, pending: Pending, down: set[str]) -> Upgraded | NotYet | AnchordError | None:
+    """Ask one calendar for one commitment; None when it was found down meanwhile."""
+    calendar = parts.by_uri[pending.uri]
+    if calendar.url in down:
+        return None
+    try:
+        return calendar.upgrade(pending.uri, pending.commitment)
+    except TransientError as error:
+        down.add(calendar.url)
+        return error
+    except (ProtocolError, RefusedError) as error:
+        return error
+
+
+def _keep_outcome(
+    parts: Parts, now: int, pending: Pending, outcome: Upgraded | NotYet | AnchordError
+) -> None:
+    calendar = parts.by_uri[pending.uri]
+    if isinstance(outcome, Upgraded) and pending.status == "void" and outcome.raw == pending.raw:
+        outcome = NotYet("void", "still the path that a reorg undid")
+    if isinstance(outcome, Upgraded):
+        outcome = _keep_path(parts, now, pending, calendar, outcome)
+    if isinstance(outcome, NotYet):
+        _keep_not_yet(parts, now, pending, calendar, outcome)
+    elif isinstance(outcome, AnchordError):
+        at = _later(parts, now, pending.attempts + 1, outcome)
+        parts.store.batches.postpone_pending(
+            pending, calendar.url, now, at, status="error", detail=_say(outcome),
+            unknown_since=pending.unknown_since,
+        )  # fmt: skip
+
+
+def _keep_path(
+    parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: Upgraded
+) -> ProtocolError | None:
+    """Merge a path into the proof of every batch that waits for it."""
+    try:
+        addition = parse_timestamp(answer.raw, pending.commitment)
+        proofs = list(_merged(parts, pending, addition))
+    except RefusedError as error:
+        return ProtocolError(f"{pending.uri} gave a path that cannot be used: {error}")
+    parts.store.batches.store_upgrade(pending, calendar.url, answer.raw, now, proofs)
+    return None
+
+
+def _merged(parts: Parts, pending: Pending, addition: Timestamp) -> Iterator[tuple[int, bytes]]:
+    for batch in parts.store.batches.waiting_for(pending.id):
+        if batch.proof is not None:
+            timestamp = parse_timestamp(batch.proof, batch.root)
+            yield batch.id, serialise(attach(timestamp, addition))
+
+
+def _keep_not_yet(
+    parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: NotYet
+) -> None:
+    unknown_since = None
+    if answer.status == "unknown":
+        unknown_since = pending.unknown_since or now
+        if now - unknown_since >= parts.policy.resubmit_after_s:
+            _start_over(parts, now, pending, calendar)
+            unknown_since = now
+    at = next_attempt(
+        now,
+        pending.attempts + 1,
+        shortest_s=parts.policy.poll_min_s,
+        longest_s=parts.policy.poll_max_s,
+    )
+    parts.store.batches.postpone_pending(
+        pending, calendar.url, now, at, status=answer.status, detail=answer.detail,
+        unknown_since=unknown_since,
+    )  # fmt: skip
+
+
+def _start_over(parts: Parts, now: int, pending: Pending, calendar: Calendar) -> None:
+    """A calendar forgot a commitment: hand it the root again, or free an adopted record."""
+    for batch in parts.store.batches.waiting_for(pending.id):
+        if batch.state is BatchState.ANCHORED:
+            continue
+        if batch.kind == "sealed":
+            parts.store.batches.resubmit(batch.id, calendar.url, now)
+        elif batch.state is BatchState.SUBMITTED:
+            parts.store.batches.change(
+                batch.id, release=True, note=f"{pending.uri} does not know its commitment"
+            )
+
+
+def _later(parts: Parts, now: int, attempts: int, error: AnchordError) -> int:
+    retry_after_s = error.retry_after if isinstance(error, TransientError) else None
+    return next_attempt(
+        now,
+        attempts,
+        shortest_s=parts.policy.poll_min_s,
+        longest_s=parts.policy.poll_max_s,
+        retry_after_s=retry_after_s,
+    )
+
+
+def _say(error: AnchordError) -> str:
+    return str(error)[:500]

@@ -1,0 +1,327 @@
+"""The only place that signs and appends.
+
+A series row is the intent: events of one type for all members of a batch, decided at one moment.
+Events are signed first, outside any transaction, then one transaction appends them and moves the
+series. A crash between the two loses signatures, not events: Ed25519 is deterministic and the
+moment is stored, so the next pass makes the same bytes again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from anchord.core import event
+from anchord.core.canonical import record_id as id_of
+from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
+from anchord.engine.proofs import Joiner
+from anchord.errors import ConfigError, FatalError, LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from anchord.core.model import StoredRecord
+    from anchord.engine.parts import Parts
+    from anchord.ports import Signer
+    from anchord.ports.store import Store
+
+_TILES_PER_TRANSACTION = 8
+_SIGNING_THREADS = 2
+"""Signing leaves the interpreter, so two threads use two cores."""
+
+
+def utc(moment: int) -> str:
+    """Return Unix seconds as events write them."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# ---------------------------------------------------------------------- intents
+
+
+def submitted_series(parts: Parts, batch: Batch, calendars: Sequence[str], now: int) -> NewSeries:
+    """Intend `timestamp_submitted` for every member: m calendars hold the root."""
+    payload = {
+        "protocol": "opentimestamps",
+        "calendars": list(calendars),
+        "commitment": batch.root.hex(),
+    }
+    return _new(parts.signer, event.SUBMITTED, payload, now, batch.proof, batch.size)
+
+
+def anchored_series(parts: Parts, batch: Batch, block: Block, proof: bytes, now: int) -> NewSeries:
+    """Intend `timestamp_anchored` for every member: a checked header carries the root."""
+    payload = {
+        "protocol": "opentimestamps",
+        "chain": parts.policy.chain,
+        "block_height": block.height,
+        "block_hash": block.hash.hex(),
+        "block_merkle_root": block.merkle_root.hex(),
+        "block_time": utc(block.time),
+        "confirmations": block.confirmations,
+        "checked_with": list(block.checked_with),
+    }
+    return _new(parts.signer, event.ANCHORED, payload, now, proof, batch.size)
+
+
+def withdrawn_series(parts: Parts, found: Series, reason: str, now: int) -> NewSeries | None:
+    """Intend `facet_withdrawn` for the events a series has appended so far."""
+    if found.next <= found.start:
+        return None
+    new = _new(parts.signer, event.WITHDRAWN, {"reason": reason}, now, None, found.next)
+    return NewSeries(
+        event_type=new.event_type,
+        created_at=new.created_at,
+        payload=new.payload,
+        proof=None,
+        signer=new.signer,
+        key_id=new.key_id,
+        withdraws=found.id,
+        start=found.start,
+        stop=found.next,
+    )
+
+
+def _new(
+    signer: Signer,
+    event_type: str,
+    payload: dict[str, Any],
+    now: int,
+    proof: bytes | None,
+    stop: int,
+) -> NewSeries:
+    return NewSeries(
+        event_type=event_type,
+        created_at=now,
+        payload=event.canonical_body(payload),
+        proof=proof,
+        signer=_signer_json(signer),
+        key_id=signer.key_id,
+        stop=stop,
+    )
+
+
+def _signer_json(signer: Signer) -> bytes:
+    block = event.signer_block(signer.key_id, signer.public_key, signer.signer_id)
+    return event.canonical_body(block)
+
+
+def live_anchored(store: Store, batch_id: int) -> list[Series]:
+    """Return the anchored series of a batch that nothing has withdrawn."""
+    found = store.ledger.series_of(batch_id)
+    gone = {series.withdraws for series in found}
+    return [
+        series
+        for series in found
+        if series.event_type == event.ANCHORED
+        and series.id not in gone
+        and series.stop > series.start
+    ]
+
+
+# ---------------------------------------------------------------------- rendering
+
+
+class Renderer:
+    """Renders the bodies of a series, tile by tile."""
+
+    def __init__(self, store: Store, batch: Batch, series: Series) -> None:
+        self._store = store
+        self._series = series
+        self._slots = _slots(series)
+        common = event.Common(
+            event_type=series.event_type,
+            created_at=utc(series.created_at),
+            signer=json.loads(series.signer),
+            payload=json.loads(series.payload),
+            slots=self._slots,
+        )
+        self._template = event.template(common)
+        self._joiner = None if series.proof is None else Joiner(batch, series.proof)
+
+    def bodies(self, tile: Tile, numbered: Sequence[bool]) -> list[bytes]:
+        """Return the canonical bodies of a tile's members."""
+        proofs: Sequence[bytes | None] = [None] * len(tile.members)
+        if self._joiner is not None:
+            proofs = self._joiner.join_tile(tile)
+        withdrawn = self._withdrawn(tile.members)
+        render, slots = self._template.render, self._slots
+        found = []
+        for member, proof, by_number in zip(tile.members, proofs, numbered, strict=True):
+            values = {
+                "subject": _subject(member, by_number=by_number),
+                "canonical_sha256": member.digest.hex().encode(),
+            }
+            if proof is not None:
+                values["proof_sha256"] = hashlib.sha256(proof).hexdigest().encode()
+                if "proof_b64" in slots:
+                    values["proof_b64"] = base64.b64encode(proof)
+            if withdrawn:
+                values["withdraws"] = withdrawn[member.record_id]
+            found.append(render(values))
+        return found
+
+    def _withdrawn(self, members: Sequence[Member]) -> dict[int, bytes]:
+        if self._series.withdraws is None:
+            return {}
+        ids = [member.record_id for member in members]
+        rows = self._store.ledger.ids_in_series(self._series.withdraws, ids)
+        missing = set(ids) - set(rows)
+        if missing:
+            raise FatalError(
+                f"series {self._series.id} withdraws events that are not in the ledger "
+                f"(record {min(missing)}): the store is damaged"
+            )
+        return {key: event.event_id(row.event_id).encode() for key, row in rows.items()}
+
+
+def _slots(series: Series) -> tuple[str, ...]:
+    if series.event_type == event.WITHDRAWN:
+        return ("canonical_sha256", "withdraws")
+    if series.event_type == event.ANCHORED:
+        return ("canonical_sha256", "proof_b64", "proof_sha256")
+    return ("canonical_sha256", "proof_sha256")
+
+
+def _subject(member: Member, *, by_number: bool) -> bytes:
+    number = member.number if by_number else None
+    return event.subject(number=number, record_id=id_of(member.digest))
+
+
+# ---------------------------------------------------------------------- appending
+
+
+def append_all(parts: Parts, now: int) -> int:
+    """Sign and append every event that is due; return how many."""
+    appended = 0
+    with ThreadPoolExecutor(max_workers=_SIGNING_THREADS, thread_name_prefix="sign") as pool:
+        while open_series := parts.store.ledger.open_series():
+            series = open_series[0]
+            signer = _signer_of(parts, series)
+            if signer is None:
+                _hand_over(parts, series, now)
+                continue
+            done = series.next - series.start
+            for count in _append(parts, series, signer, pool):
+                appended += count
+                done += count
+                parts.on_progress(f"sign {series.event_type}", done, series.stop - series.start)
+    return appended
+
+
+def _signer_of(parts: Parts, series: Series) -> Signer | None:
+    """Return the key a series was begun with; None when it may not sign any more."""
+    if series.key_id == parts.signer.key_id:
+        return parts.signer
+    try:
+        return parts.signer_for(series.key_id)
+    except ConfigError:
+        return None
+
+
+def _hand_over(parts: Parts, series: Series, now: int) -> None:
+    """The key was revoked or destroyed while a series was open: the active key signs the rest.
+
+    The rest is dated now, because the active key was not valid when the series began.
+    """
+    rest = NewSeries(
+        event_type=series.event_type,
+        created_at=now,
+        payload=series.payload,
+        proof=series.proof,
+        signer=_signer_json(parts.signer),
+        key_id=parts.signer.key_id,
+        withdraws=series.withdraws,
+        start=series.next,
+        stop=series.stop,
+    )
+    parts.store.ledger.split(series, rest)
+
+
+def _append(
+    parts: Parts, series: Series, signer: Signer, pool: ThreadPoolExecutor
+) -> Iterator[int]:
+    """Append what is left of one series; yield the number of events of each transaction."""
+    store = parts.store
+    batch = store.batches.get(series.batch_id)
+    renderer = Renderer(store, batch, series)
+    for tiles in _grouped(store.batches.tiles(batch, series.next, series.stop)):
+        rows = _sign_tiles(store, series, signer, renderer, tiles, pool)
+        stop = series.next + len(rows)
+        store.ledger.append(series, stop, rows)
+        series = store.ledger.get_series(series.id)
+        yield len(rows)
+
+
+def _grouped(tiles: Iterator[Tile]) -> Iterator[list[Tile]]:
+    group: list[Tile] = []
+    for tile in tiles:
+        group.append(tile)
+        if len(group) == _TILES_PER_TRANSACTION:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _sign_tiles(
+    store: Store,
+    series: Series,
+    signer: Signer,
+    renderer: Renderer,
+    tiles: list[Tile],
+    pool: ThreadPoolExecutor,
+) -> list[SignedRow]:
+    """Render and sign; while one tile is being signed the next is rendered."""
+    calls = []
+    for tile in tiles:
+        numbered = [member.number is not None for member in tile.members]
+        digests = [event.event_digest(body) for body in renderer.bodies(tile, numbered)]
+        calls.append((tile, numbered, digests, pool.submit(_sign_many, signer, digests)))
+    seq, chain = store.ledger.head()
+    rows = []
+    for tile, numbered, digests, call in calls:
+        for member, by_number, digest, signature in zip(
+            tile.members, numbered, digests, call.result(), strict=True
+        ):
+            seq += 1
+            chain = event.chain_next(chain, digest, signature)
+            rows.append(
+                SignedRow(seq, member.record_id, series.id, by_number, digest, signature, chain)
+            )
+    return rows
+
+
+def _sign_many(signer: Signer, digests: list[bytes]) -> list[bytes]:
+    sign = signer.sign
+    return [sign(digest) for digest in digests]
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_event(store: Store, record: StoredRecord, row: SignedRow) -> dict[str, Any]:
+    """Return one whole signed event; its id proves that it was rendered exactly.
+
+    Raises:
+        LedgerError: the rendered body has another id than the ledger: record, proof or ledger
+            were changed.
+    """
+    series = store.ledger.get_series(row.series_id)
+    batch = store.batches.get(series.batch_id)
+    index = store.batches.index_of(batch, record.id)
+    tile = next(iter(store.batches.tiles(batch, index, index + 1)))
+    body = Renderer(store, batch, series).bodies(tile, [row.numbered])[0]
+    if event.event_digest(body) != row.event_id:
+        raise LedgerError(
+            f"event {event.event_id(row.event_id)} (ledger row {row.seq}) does not recompute: "
+            "record, proof or ledger were changed; restore the store from a backup"
+        )
+    return {
+        **json.loads(body),
+        "event_id": event.event_id(row.event_id),
+        "signature_b64": base64.b64encode(row.signature).decode("ascii"),
+    }

@@ -1,0 +1,56 @@
+"""What a pass works with: the parts handed in by the wiring, and the numbers of the policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from anchord.ports import Calendar, HeaderSource, Signer
+    from anchord.ports.store import Store
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of the configuration's [anchoring] and [headers] tables."""
+
+    min_answers: int
+    timeout_s: float
+    min_batch_interval_s: int
+    poll_min_s: int
+    poll_max_s: int
+    resubmit_after_s: int
+    confirmations: int
+    final_confirmations: int
+    sign_submitted: bool
+    chain: str
+    """What events call the chain: "bitcoin", or "bitcoin-<network>" for test networks."""
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a pass touches."""
+
+    store: Store
+    policy: Policy
+    signer: Signer
+    signer_for: Callable[[str], Signer]
+    """Opens an older key of ours by key id, to finish what was begun with it; ConfigError when it
+    is revoked or gone."""
+    calendars: Sequence[Calendar]
+    headers: Sequence[HeaderSource]
+    draw: Callable[[int], bytes]
+    """Random bytes; nonces come from here."""
+    on_progress: Callable[[str, int, int], None]
+    """Told (stage, done, total) while a stage works."""
+
+    @property
+    def by_url(self) -> Mapping[str, Calendar]:
+        """Calendars by the address digests are submitted to."""
+        return {calendar.url: calendar for calendar in self.calendars}
+
+    @property
+    def by_uri(self) -> Mapping[str, Calendar]:
+        """Calendars by the URIs they are asked under."""
+        return {uri: calendar for calendar in self.calendars for uri in calendar.uris}

@@ -1,0 +1,67 @@
+"""One pass: the list of stages. This list is the architecture.
+
+`anchord run-once` calls it, and so does everything else that ever runs one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from anchord.engine import anchoring, checking, ledger
+
+if TYPE_CHECKING:
+    from anchord.engine.parts import Parts
+
+
+class PassReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass did."""
+
+    sealed: int = 0
+    """Records put into a new batch."""
+    batch_id: int | None = None
+    submitted: int = 0
+    """Calendars' answers that came."""
+    upgraded: int = 0
+    """Paths to Bitcoin that came."""
+    anchored: int = 0
+    """Batches that became anchored."""
+    signed: int = 0
+    """Events appended to the ledger."""
+    failed_calls: int = 0
+    """Calls to calendars that failed and will be repeated."""
+    problems: dict[str, str] = {}
+    """What header sources that could not answer said, by name."""
+
+
+def run_pass(parts: Parts, now: int) -> PassReport:
+    """Seal, submit, upgrade, check, sign. Idle when nothing is due: then nothing is written.
+
+    Raises:
+        StoreBusyError: another pass runs on this store.
+        FatalError: the store contradicts itself; nothing was signed on its word.
+    """
+    with parts.store.exclusive():
+        batch = anchoring.seal(parts, now)
+        submitting = anchoring.Submitting(parts, now)
+        submitting.start()
+        try:
+            submitting.until_enough()
+            anchoring.settle_all(parts, now)
+            upgraded, failed = anchoring.upgrade(parts, now)
+            anchored, problems = checking.check(parts, now)
+            signed = ledger.append_all(parts, now)
+        finally:
+            submitting.finish()
+        signed += ledger.append_all(parts, now)
+    return PassReport(
+        sealed=0 if batch is None else batch.size,
+        batch_id=None if batch is None else batch.id,
+        submitted=submitting.answered,
+        upgraded=upgraded,
+        anchored=anchored,
+        signed=signed,
+        failed_calls=failed + submitting.failed,
+        problems=problems,
+    )

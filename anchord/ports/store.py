@@ -1,0 +1,243 @@
+"""What the engine asks of a store. Every writing method is one durable transaction.
+
+One thread of one process writes (`exclusive`); reading is allowed from anywhere at any time. What
+a method wrote is durable when it returns. Methods raise StoreBusyError when another process holds
+the database, FatalError when its contents contradict themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from anchord.core.model import (
+        Batch,
+        BatchState,
+        NewSeries,
+        Pending,
+        Series,
+        SignedRow,
+        StoredRecord,
+        Submission,
+        Tile,
+    )
+    from anchord.core.reference import Reference
+
+
+class RecordTable(Protocol):
+    """Records, to read."""
+
+    def get(self, record_id: int) -> StoredRecord | None:
+        """Return one record by its row id."""
+        ...
+
+    def find(self, reference: Reference, limit: int = 20) -> list[StoredRecord]:
+        """Return every record a reference may mean."""
+        ...
+
+    def body(self, record_id: int) -> bytes | None:
+        """Return the canonical bytes, where there are any."""
+        ...
+
+    def documents(self, record_id: int) -> list[bytes]:
+        """Return foreign bundles as they came."""
+        ...
+
+    def walk(self, after: int = 0, chunk: int = 1024) -> Iterator[list[StoredRecord]]:
+        """Yield all records in chunks."""
+        ...
+
+    def waiting(self) -> tuple[int, int | None]:
+        """Return how many wait for a batch, and since when the oldest does."""
+        ...
+
+
+class BatchTable(Protocol):
+    """Batches, calendars' answers, and intents."""
+
+    def seal(
+        self,
+        now: int,
+        urls: Sequence[str],
+        make_tile: Callable[[list[bytes]], tuple[bytes, bytes]],
+    ) -> Batch | None:
+        """Put all waiting records into one batch; None when none waits."""
+        ...
+
+    def last_sealed_at(self) -> int | None:
+        """Return when the newest sealed batch was made."""
+        ...
+
+    def intend(self, urls: Sequence[str], now: int) -> None:
+        """Add intents for calendars configured since a batch was sealed."""
+        ...
+
+    def resubmit(self, batch_id: int, url: str, now: int) -> None:
+        """Intend to hand a root to a calendar once more."""
+        ...
+
+    def get(self, batch_id: int) -> Batch:
+        """Return one batch."""
+        ...
+
+    def of_record(self, record_id: int, batch_id: int | None) -> list[Batch]:
+        """Return the batches that hold proofs of a record, the one it stands in first."""
+        ...
+
+    def in_state(self, state: BatchState) -> list[Batch]:
+        """Return all batches in one state."""
+        ...
+
+    def due_checks(self, now: int, limit: int = 1000) -> list[Batch]:
+        """Return batches to check against headers now."""
+        ...
+
+    def tiles(self, batch: Batch, start: int, stop: int) -> Iterator[Tile]:
+        """Yield the tiles that hold members [start, stop)."""
+        ...
+
+    def index_of(self, batch: Batch, record_id: int) -> int:
+        """Return a record's leaf number."""
+        ...
+
+    def due_submissions(self, now: int) -> list[Submission]:
+        """Return intents whose time has come."""
+        ...
+
+    def answered(self, batch_id: int) -> list[str]:
+        """Return the calendars that hold a batch's root."""
+        ...
+
+    def store_answer(
+        self,
+        submission: Submission,
+        raw: bytes,
+        points: Iterable[tuple[str, bytes]],
+        proof: bytes,
+        now: int,
+        ask_at: int,
+    ) -> None:
+        """Keep a calendar's answer."""
+        ...
+
+    def postpone_submission(self, submission: Submission, now: int, at: int, error: str) -> None:
+        """Write down a failed try."""
+        ...
+
+    def due_pendings(self, now: int, uris: Sequence[str], limit: int) -> list[Pending]:
+        """Return commitments to ask for now."""
+        ...
+
+    def waiting_for(self, pending_id: int) -> list[Batch]:
+        """Return the batches that share a commitment."""
+        ...
+
+    def store_upgrade(
+        self,
+        pending: Pending,
+        url: str,
+        raw: bytes,
+        now: int,
+        proofs: Iterable[tuple[int, bytes]],
+    ) -> None:
+        """Keep a path to Bitcoin; the batches named are due for a check."""
+        ...
+
+    def postpone_pending(
+        self,
+        pending: Pending,
+        url: str,
+        now: int,
+        at: int,
+        *,
+        status: str,
+        detail: str,
+        unknown_since: int | None = None,
+    ) -> None:
+        """Write down "not yet" or a failed try."""
+        ...
+
+    def change(
+        self,
+        batch_id: int,
+        *,
+        series: Sequence[NewSeries] = (),
+        cut_series: Sequence[int] = (),
+        reopen: Sequence[bytes] = (),
+        reopen_at: int = 0,
+        release: bool = False,
+        lead: bool = False,
+        **columns: Any,
+    ) -> None:
+        """Change a batch together with the intents that follow from it."""
+        ...
+
+    def unpark(self, batch_id: int, now: int) -> None:
+        """Bring a parked batch back."""
+        ...
+
+
+class LedgerTable(Protocol):
+    """Series of events, and the signed rows."""
+
+    def open_series(self) -> list[Series]:
+        """Return series with events still to append."""
+        ...
+
+    def series_of(self, batch_id: int) -> list[Series]:
+        """Return all series of a batch."""
+        ...
+
+    def get_series(self, series_id: int) -> Series:
+        """Return one series."""
+        ...
+
+    def split(self, found: Series, key: NewSeries) -> None:
+        """Let what is left of a series become a series of its own."""
+        ...
+
+    def head(self) -> tuple[int, bytes]:
+        """Return the last sequence number and chain hash."""
+        ...
+
+    def append(self, found: Series, stop: int, rows: Sequence[SignedRow]) -> None:
+        """Append signed rows and move the series, or raise FatalError and append nothing."""
+        ...
+
+    def of_record(self, record_id: int) -> list[SignedRow]:
+        """Return a record's rows."""
+        ...
+
+    def ids_in_series(self, series_id: int, record_ids: Sequence[int]) -> dict[int, SignedRow]:
+        """Return the rows one series wrote for some records."""
+        ...
+
+    def walk(self, after: int = 0, chunk: int = 1024) -> Iterator[list[SignedRow]]:
+        """Yield the whole ledger in order."""
+        ...
+
+
+class Store(Protocol):
+    """An open store."""
+
+    @property
+    def records(self) -> RecordTable:
+        """The records."""
+        ...
+
+    @property
+    def batches(self) -> BatchTable:
+        """The batches."""
+        ...
+
+    @property
+    def ledger(self) -> LedgerTable:
+        """The ledger."""
+        ...
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Hold the right to run passes; StoreBusyError when another process has it."""
+        ...
