@@ -1,0 +1,80 @@
+"""What an answer's status and words mean: the same rules for every server."""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import re
+from collections.abc import Mapping
+from datetime import UTC
+
+import msgspec
+
+from anchord.adapters.http.words import authority, clean
+from anchord.errors import ProtocolError, RateLimitedError, TransientError
+
+RETRY_AFTER_MAX_S = 86_400.0
+"""No server can send us away for longer than a day."""
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What a server answered, whatever the status; redirects come back, they are not followed."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names are matched without regard to case."""
+    body: bytes
+    """As it came on the wire; content codings are neither asked for nor decoded. Of an answer
+    other than 2xx it may be only the beginning: there it is words for people."""
+
+
+def require_ok(response: Response, who: str) -> None:
+    """Let a 200 pass; turn every other status into the error that says what must happen next.
+
+    Raises:
+        RateLimitedError: 429, with the time of Retry-After.
+        TransientError: 408 or 5xx, with the time of Retry-After.
+        ProtocolError: anything else, redirects included.
+    """
+    status, words = response.status, clean(response.body)
+    if status == http.client.OK:
+        return
+    if status == http.client.TOO_MANY_REQUESTS:
+        raise RateLimitedError(
+            f"{who} asks for fewer requests (429); it is asked again later",
+            retry_after=retry_after(response),
+        )
+    if status == http.client.REQUEST_TIMEOUT or status >= http.client.INTERNAL_SERVER_ERROR:
+        raise TransientError(
+            f"{who} cannot answer now ({status}: {words}); it is asked again later",
+            retry_after=retry_after(response),
+        )
+    if 300 <= status < 400:
+        target = clean(authority(response.headers.get("Location", "")))
+        raise ProtocolError(
+            f"{who} redirects ({status}) to {target or 'itself'}; redirects are not followed: "
+            "if it has moved, set its new address"
+        )
+    raise ProtocolError(f"{who}: expected 200, got {status} ({words}); check its address")
+
+
+def retry_after(response: Response) -> float | None:
+    """Return the seconds of Retry-After (RFC 9110, 10.2.3), 0 to one day; None without sense.
+
+    A date is read against the answer's own Date, so that no clock but the server's counts.
+    """
+    value = response.headers.get("Retry-After", "").strip()
+    if re.fullmatch(r"[0-9]{1,20}", value):
+        return min(float(value), RETRY_AFTER_MAX_S)
+    until, now = (_http_date(text) for text in (value, response.headers.get("Date", "")))
+    if until is None or now is None:
+        return None
+    return min(max(until - now, 0.0), RETRY_AFTER_MAX_S)
+
+
+def _http_date(text: str) -> float | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

@@ -1,0 +1,151 @@
+"""Sockets whose timeout is a total: a server that drips one byte a second cannot hold a call.
+
+An ordinary socket timeout begins anew with every read, so headers or a body that come byte
+by byte can take for ever. Here every operation gets only what is left of the first timeout
+that was set: connecting, the TLS handshake, each read and each write.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+import threading
+import time
+from typing import Any, ClassVar
+
+import urllib3.connection
+import urllib3.connectionpool
+
+_Address = tuple[int, int, int, str, Any]
+"""What getaddrinfo gives: family, kind, protocol, canonical name, address."""
+
+
+class TotalTimeoutSocket(socket.socket):
+    """A socket with a deadline: the first `settimeout` sets it, later ones only bring it nearer."""
+
+    tls: ClassVar[type[ssl.SSLSocket]]
+    """The same over TLS."""
+    _ends_at: float | None = None
+
+    def settimeout(self, value: float | None, /) -> None:
+        """Allow `value` seconds from now for everything still to come."""
+        if value is not None:
+            ends_at = time.monotonic() + value
+            self._ends_at = ends_at if self._ends_at is None else min(self._ends_at, ends_at)
+            super().settimeout(value)
+
+    def gettimeout(self) -> float | None:
+        """Return what is left; a TLS socket made from this one takes it over from here."""
+        return None if self._ends_at is None else max(self._ends_at - time.monotonic(), 0.001)
+
+    def _arm(self) -> None:
+        """Give the next operation what is left of the time."""
+        if self._ends_at is not None:
+            left = self._ends_at - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the total time is over")
+            super().settimeout(left)
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        """Read within what is left of the time."""
+        self._arm()
+        return super().recv_into(*args, **kwargs)
+
+    def send(self, *args: Any, **kwargs: Any) -> int:
+        """Write once within what is left of the time."""
+        self._arm()
+        return super().send(*args, **kwargs)
+
+    def sendall(self, *args: Any, **kwargs: Any) -> None:
+        """Write everything within what is left of the time."""
+        self._arm()
+        super().sendall(*args, **kwargs)
+
+
+class _TotalTimeoutTLSSocket(TotalTimeoutSocket, ssl.SSLSocket):
+    """The handshake is bounded as a whole by the timeout, which `wrap_socket` takes over."""
+
+
+TotalTimeoutSocket.tls = _TotalTimeoutTLSSocket
+
+
+def connect(host: str, port: int, timeout_s: float) -> socket.socket:
+    """Connect to the first address of `host` that answers, all within `timeout_s`.
+
+    Every address gets an equal share of the time that is left, so that a silent one (IPv6
+    that leads nowhere) does not eat the time of the next.
+
+    Raises:
+        OSError: no address, or none answers; TimeoutError when time ran out.
+    """
+    ends_at = time.monotonic() + timeout_s
+    addresses = _resolve(host.strip("[]"), port, timeout_s)
+    failed: OSError = socket.gaierror(socket.EAI_NONAME, "the name has no address")
+    for tried, address in enumerate(addresses):
+        left = ends_at - time.monotonic()
+        try:
+            sock = _dial(address, max(left, 0.001) / (len(addresses) - tried))
+        except OSError as error:
+            failed = error
+            continue
+        sock.settimeout(max(ends_at - time.monotonic(), 0.001))
+        return sock
+    raise failed
+
+
+def _dial(address: _Address, timeout_s: float) -> TotalTimeoutSocket:
+    family, kind, protocol, _, target = address
+    sock = TotalTimeoutSocket(family, kind, protocol)
+    try:
+        socket.socket.settimeout(sock, timeout_s)  # this address's share, not the total
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.connect(target)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _resolve(host: str, port: int, timeout_s: float) -> list[_Address]:
+    """Look a name up; the system's resolver knows no timeout, so a thread of its own waits."""
+    found: queue.SimpleQueue[list[_Address] | OSError] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except OSError as error:
+            found.put(error)
+        except UnicodeError:
+            found.put(socket.gaierror(socket.EAI_NONAME, "not a host name"))
+
+    threading.Thread(target=look_up, name="anchord-resolve", daemon=True).start()
+    try:
+        answer = found.get(timeout=timeout_s)
+    except queue.Empty:
+        raise TimeoutError("the name could not be looked up in time") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+class _HTTPConnection(urllib3.connection.HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return connect(self.host, self.port, float(self.timeout or 0))
+
+
+class _HTTPSConnection(urllib3.connection.HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return connect(self.host, self.port, float(self.timeout or 0))
+
+
+class HTTPPool(urllib3.connectionpool.HTTPConnectionPool):
+    """Makes connections with a total timeout."""
+
+    ConnectionCls = _HTTPConnection
+
+
+class HTTPSPool(urllib3.connectionpool.HTTPSConnectionPool):
+    """Makes TLS connections with a total timeout."""
+
+    ConnectionCls = _HTTPSConnection
