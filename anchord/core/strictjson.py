@@ -1,0 +1,119 @@
+"""JSON from strangers, read strictly: what two parsers could read differently is refused.
+
+RFC 8259 leaves duplicate keys, lone surrogates and numbers without limits to the reader. A hash
+over such a text would mean different things to different readers, so none of it passes here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from anchord.errors import RefusedError
+
+MAX_RECORD_BYTES = 1 << 20
+"""Longest record text: 1 MiB. Real records have about 550 bytes."""
+MAX_DEPTH = 64
+"""Deepest nesting of lists and objects; `{}` has depth 1."""
+
+_BOM = b"\xef\xbb\xbf"
+_ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse(raw: bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        RefusedError: not UTF-8, too long, too deep, not JSON, duplicate keys, a number that is
+            not finite or has more digits than Python reads, or a lone surrogate.
+    """
+    text = _decode(raw)
+    _check_depth(raw)
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_distinct,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise RefusedError(f"expected one JSON value, got a text that is not: {error}") from None
+    if _SURROGATE_ESCAPE.search(text):
+        _check_surrogates(value)
+    return value
+
+
+def _decode(raw: bytes) -> str:
+    if len(raw) > MAX_RECORD_BYTES:
+        raise RefusedError(
+            f"expected at most {MAX_RECORD_BYTES} bytes of JSON, got {len(raw)}: "
+            "add big documents as files, by their hash"
+        )
+    if raw.startswith(_BOM):
+        raise RefusedError("expected JSON in UTF-8 without a byte order mark, got one: remove it")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RefusedError(
+            f"expected JSON in UTF-8, got byte 0x{raw[error.start]:02x} at offset {error.start}: "
+            "convert the file"
+        ) from None
+
+
+def _check_depth(raw: bytes) -> None:
+    """Measure nesting before the parser runs, so that the parser's own recursion is bounded.
+
+    Once escaped backslashes and escaped quotes are gone, every second piece between quotes lies
+    outside strings. In a text that is not JSON this holds up to the first fault, and no parser
+    gets further than that.
+    """
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    pieces = raw.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    depth = 0
+    for bracket in b"".join(pieces[::2]).translate(None, _ALL_BUT_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+
+
+def _too_deep() -> RefusedError:
+    return RefusedError(f"expected JSON nested at most {MAX_DEPTH} deep, got a deeper one")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise RefusedError(
+            f"expected every key once, got {twice!r:.80} twice in one object: "
+            "two readers could take different values"
+        )
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise RefusedError(f"expected a JSON number, got {name}, which JSON does not have")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise RefusedError(f"expected a number that fits a double, got {digits:.40}")
+    return number
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise RefusedError(
+            "expected valid Unicode, got a lone surrogate escape (\\ud800 to \\udfff without its "
+            "other half)"
+        ) from None
