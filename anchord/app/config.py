@@ -25,14 +25,14 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A table of the file; an unknown key is an error, so a typing mistake is never silent."""
 
 
-class StoreConfig(_Section):
+class StoreConfig(_Section, frozen=True, kw_only=True):
     """Where state lives."""
 
     url: str = "sqlite:///anchord.db"
     """SQLAlchemy URL; a relative SQLite path is relative to this file."""
 
 
-class SignerConfig(_Section):
+class SignerConfig(_Section, frozen=True, kw_only=True):
     """Who signs the events."""
 
     key_dir: str = "keys"
@@ -44,7 +44,7 @@ class SignerConfig(_Section):
     """Who signs, as events state it: usually a host name."""
 
 
-class CalendarConfig(_Section):
+class CalendarConfig(_Section, frozen=True, kw_only=True):
     """One OpenTimestamps calendar."""
 
     url: str
@@ -64,7 +64,7 @@ def default_calendars() -> list[CalendarConfig]:
     return [CalendarConfig(url=url, uris=[uri]) for url, uri in pairs]
 
 
-class AnchoringConfig(_Section):
+class AnchoringConfig(_Section, frozen=True, kw_only=True):
     """How records get into Bitcoin."""
 
     min_answers: PositiveInt = 2
@@ -90,7 +90,7 @@ class AnchoringConfig(_Section):
     """The calendars; `[[anchoring.calendars]]` tables replace the default four."""
 
 
-class NodeConfig(_Section):
+class NodeConfig(_Section, frozen=True, kw_only=True):
     """A Bitcoin Core node of your own (pruned is enough)."""
 
     url: str = "http://127.0.0.1:8332"
@@ -103,7 +103,7 @@ class NodeConfig(_Section):
     """File whose first line is the RPC password."""
 
 
-class ExplorersConfig(_Section):
+class ExplorersConfig(_Section, frozen=True, kw_only=True):
     """Esplora servers; they must agree with each other, so at least two."""
 
     urls: list[str] = msgspec.field(
@@ -114,7 +114,7 @@ class ExplorersConfig(_Section):
     """How many must give the same header."""
 
 
-class HeaderFileConfig(_Section):
+class HeaderFileConfig(_Section, frozen=True, kw_only=True):
     """Anchord's own header file, synced over the Bitcoin P2P protocol."""
 
     path: str = "headers.bin"
@@ -127,7 +127,7 @@ class HeaderFileConfig(_Section):
     """A peer that sends nothing for this long is dropped."""
 
 
-class HeadersConfig(_Section):
+class HeadersConfig(_Section, frozen=True, kw_only=True):
     """Which witnesses of the Bitcoin chain are asked; all that answer must agree."""
 
     network: Network = "mainnet"
@@ -138,7 +138,7 @@ class HeadersConfig(_Section):
     explorers: ExplorersConfig = msgspec.field(default_factory=ExplorersConfig)
 
 
-class Config(_Section):
+class Config(_Section, frozen=True, kw_only=True):
     """The whole file."""
 
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def unattested(timestamp: Timestamp) -> list[tuple[str, bytes]]:
     """Return (uri, commitment) of pending attestations with no Bitcoin attestation behind them."""
-    found = []
+    found: list[tuple[str, bytes]] = []
     stack = [timestamp]
     while stack:
         node = stack.pop()

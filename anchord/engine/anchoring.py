@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 from anchord.core.merkle import leaves
-from anchord.core.model import Batch, BatchState, Pending, Submission
+from anchord.core.model import Batch, BatchState, NewSeries, Pending, Submission
 from anchord.core.proof import Timestamp, attach, merge, parse_timestamp, serialise
 from anchord.core.retry import next_attempt
 from anchord.engine import ledger
@@ -64,8 +64,8 @@ class Submitting:
     def start(self) -> None:
         """Send what is due."""
         parts = self._parts
-        parts.store.batches.intend([c.url for c in parts.calendars], self._now)
-        due = [s for s in parts.store.batches.due_submissions(self._now)
+        parts.store.calls.intend([c.url for c in parts.calendars], self._now)
+        due = [s for s in parts.store.calls.due_submissions(self._now)
                if s.calendar in parts.by_url]  # fmt: skip
         if not due:
             return
@@ -104,7 +104,7 @@ class Submitting:
         except (TransientError, ProtocolError, RefusedError) as error:
             self.failed += 1
             at = _later(self._parts, self._now, submission.attempts + 1, error)
-            self._parts.store.batches.postpone_submission(submission, self._now, at, _say(error))
+            self._parts.store.calls.postpone_submission(submission, self._now, at, _say(error))
 
 
 def _keep_answer(parts: Parts, now: int, submission: Submission, answer: Submitted) -> None:
@@ -119,7 +119,7 @@ def _keep_answer(parts: Parts, now: int, submission: Submission, answer: Submitt
         timestamp = merge(parse_timestamp(batch.proof, batch.root), timestamp)
     points = [(point.uri, point.commitment) for point in answer.pendings]
     ask_at = now + parts.policy.poll_min_s
-    parts.store.batches.store_answer(
+    parts.store.calls.store_answer(
         submission, answer.raw, points, serialise(timestamp), now, ask_at
     )
     settle(parts, now, submission.batch_id)
@@ -130,10 +130,10 @@ def settle(parts: Parts, now: int, batch_id: int) -> None:
     batch = parts.store.batches.get(batch_id)
     if batch.state is not BatchState.SEALED:
         return
-    calendars = parts.store.batches.answered(batch_id)
+    calendars = parts.store.calls.answered(batch_id)
     if len(calendars) < parts.policy.min_answers:
         return
-    series = ()
+    series: tuple[NewSeries, ...] = ()
     if parts.policy.sign_submitted:
         series = (ledger.submitted_series(parts, batch, calendars, now),)
     parts.store.batches.change(
@@ -174,7 +174,7 @@ def upgrade(parts: Parts, now: int) -> tuple[int, int]:
 
 def _due(parts: Parts, now: int, down: set[str]) -> list[Pending]:
     uris = [uri for uri, calendar in parts.by_uri.items() if calendar.url not in down]
-    return parts.store.batches.due_pendings(now, uris, ASK_AT_ONCE) if uris else []
+    return parts.store.calls.due_pendings(now, uris, ASK_AT_ONCE) if uris else []
 
 
 def _ask(parts: Parts, pending: Pending, down: set[str]) -> Upgraded | NotYet | AnchordError | None:
@@ -198,12 +198,15 @@ def _keep_outcome(
     if isinstance(outcome, Upgraded) and pending.status == "void" and outcome.raw == pending.raw:
         outcome = NotYet("void", "still the path that a reorg undid")
     if isinstance(outcome, Upgraded):
-        outcome = _keep_path(parts, now, pending, calendar, outcome)
+        refused = _keep_path(parts, now, pending, calendar, outcome)
+        if refused is None:
+            return
+        outcome = refused
     if isinstance(outcome, NotYet):
         _keep_not_yet(parts, now, pending, calendar, outcome)
-    elif isinstance(outcome, AnchordError):
+    else:
         at = _later(parts, now, pending.attempts + 1, outcome)
-        parts.store.batches.postpone_pending(
+        parts.store.calls.postpone_pending(
             pending, calendar.url, now, at, status="error", detail=_say(outcome),
             unknown_since=pending.unknown_since,
         )  # fmt: skip
@@ -218,12 +221,12 @@ def _keep_path(
         proofs = list(_merged(parts, pending, addition))
     except RefusedError as error:
         return ProtocolError(f"{pending.uri} gave a path that cannot be used: {error}")
-    parts.store.batches.store_upgrade(pending, calendar.url, answer.raw, now, proofs)
+    parts.store.calls.store_upgrade(pending, calendar.url, answer.raw, now, proofs)
     return None
 
 
 def _merged(parts: Parts, pending: Pending, addition: Timestamp) -> Iterator[tuple[int, bytes]]:
-    for batch in parts.store.batches.waiting_for(pending.id):
+    for batch in parts.store.calls.waiting_for(pending.id):
         if batch.proof is not None:
             timestamp = parse_timestamp(batch.proof, batch.root)
             yield batch.id, serialise(attach(timestamp, addition))
@@ -244,7 +247,7 @@ def _keep_not_yet(
         shortest_s=parts.policy.poll_min_s,
         longest_s=parts.policy.poll_max_s,
     )
-    parts.store.batches.postpone_pending(
+    parts.store.calls.postpone_pending(
         pending, calendar.url, now, at, status=answer.status, detail=answer.detail,
         unknown_since=unknown_since,
     )  # fmt: skip
@@ -252,11 +255,11 @@ def _keep_not_yet(
 
 def _start_over(parts: Parts, now: int, pending: Pending, calendar: Calendar) -> None:
     """A calendar forgot a commitment: hand it the root again, or free an adopted record."""
-    for batch in parts.store.batches.waiting_for(pending.id):
+    for batch in parts.store.calls.waiting_for(pending.id):
         if batch.state is BatchState.ANCHORED:
             continue
         if batch.kind == "sealed":
-            parts.store.batches.resubmit(batch.id, calendar.url, now)
+            parts.store.calls.resubmit(batch.id, calendar.url, now)
         elif batch.state is BatchState.SUBMITTED:
             parts.store.batches.change(
                 batch.id, release=True, note=f"{pending.uri} does not know its commitment"

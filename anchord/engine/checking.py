@@ -7,7 +7,7 @@ path that a reorg made void is taken out, its event is withdrawn, and the calend
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -170,17 +170,13 @@ def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> int:
     if batch.proof is None:
         parts.store.batches.change(batch.id, next_check_at=None)
         return 0
-    timestamp: Timestamp | None = parse_timestamp(batch.proof, batch.root)
+    timestamp = parse_timestamp(batch.proof, batch.root)
     findings = examine_all(timestamp, witnesses)
-    reopen: list[tuple[str, bytes]] = []
-    if findings.void:
-        bad = {(found.message, found.attestation) for found, _ in findings.void}
-        before = set(unattested(timestamp))
-        timestamp = drop(timestamp, lambda message, item: (message, item) in bad)
-        if timestamp is None:
-            return _give_up(parts, batch, findings)
-        reopen = [point for point in unattested(timestamp) if point not in before]
-    proof = serialise(timestamp) if findings.void else batch.proof
+    kept = _without_void(timestamp, findings)
+    if kept is None:
+        return _give_up(parts, batch, findings)
+    reopen = sorted(set(unattested(kept)) - set(unattested(timestamp)))
+    proof = serialise(kept) if findings.void else batch.proof
     series, cut = _withdrawals(parts, now, batch, findings)
     columns = _columns(parts, now, batch, findings, withdrawn=bool(cut))
     anchored = columns["state"] == BatchState.ANCHORED.value
@@ -204,7 +200,15 @@ def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> int:
     return int(fresh)
 
 
-def _differs(batch: Batch, columns: dict[str, object]) -> bool:
+def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
+    """Take out the attestations that do not hold; None when nothing is left."""
+    if not findings.void:
+        return timestamp
+    bad = {(found.message, found.attestation) for found, _ in findings.void}
+    return drop(timestamp, lambda message, item: (message, item) in bad)
+
+
+def _differs(batch: Batch, columns: dict[str, Any]) -> bool:
     return any(getattr(batch, name) != value for name, value in columns.items())
 
 
@@ -217,7 +221,7 @@ def _resubmit(parts: Parts, now: int, batch: Batch, reopen: list[tuple[str, byte
     for uri, _ in reopen:
         calendar = parts.by_uri.get(uri)
         if calendar is not None:
-            parts.store.batches.resubmit(batch.id, calendar.url, now)
+            parts.store.calls.resubmit(batch.id, calendar.url, now)
 
 
 def _withdrawals(
@@ -246,7 +250,7 @@ def _best(parts: Parts, findings: Findings) -> Block:
 
 def _columns(
     parts: Parts, now: int, batch: Batch, findings: Findings, *, withdrawn: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the batch's new columns."""
     policy = parts.policy
     if findings.good and findings.good[0].confirmations >= policy.confirmations:
@@ -284,7 +288,7 @@ def _columns(
 
 def _anchored_columns(
     parts: Parts, now: int, batch: Batch, block: Block, *, withdrawn: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the columns of an anchored batch; its block is the one its live events name."""
     policy = parts.policy
     missing = policy.final_confirmations - block.confirmations
@@ -301,7 +305,7 @@ def _anchored_columns(
     }
 
 
-def _block_columns(block: Block) -> dict[str, object]:
+def _block_columns(block: Block) -> dict[str, Any]:
     return {
         "block_height": block.height,
         "block_hash": block.hash,

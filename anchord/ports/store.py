@@ -56,7 +56,7 @@ class RecordTable(Protocol):
 
 
 class BatchTable(Protocol):
-    """Batches, calendars' answers, and intents."""
+    """Batches and their leaves."""
 
     def seal(
         self,
@@ -69,14 +69,6 @@ class BatchTable(Protocol):
 
     def last_sealed_at(self) -> int | None:
         """Return when the newest sealed batch was made."""
-        ...
-
-    def intend(self, urls: Sequence[str], now: int) -> None:
-        """Add intents for calendars configured since a batch was sealed."""
-        ...
-
-    def resubmit(self, batch_id: int, url: str, now: int) -> None:
-        """Intend to hand a root to a calendar once more."""
         ...
 
     def get(self, batch_id: int) -> Batch:
@@ -101,6 +93,37 @@ class BatchTable(Protocol):
 
     def index_of(self, batch: Batch, record_id: int) -> int:
         """Return a record's leaf number."""
+        ...
+
+    def change(
+        self,
+        batch_id: int,
+        *,
+        series: Sequence[NewSeries] = (),
+        cut_series: Sequence[int] = (),
+        reopen: Sequence[bytes] = (),
+        reopen_at: int = 0,
+        release: bool = False,
+        lead: bool = False,
+        **columns: Any,
+    ) -> None:
+        """Change a batch together with the intents that follow from it."""
+        ...
+
+    def unpark(self, batch_id: int, now: int) -> None:
+        """Bring a parked batch back."""
+        ...
+
+
+class CallTable(Protocol):
+    """Calls to calendars: intents, answers, and when to try again."""
+
+    def intend(self, urls: Sequence[str], now: int) -> None:
+        """Add intents for calendars configured since a batch was sealed."""
+        ...
+
+    def resubmit(self, batch_id: int, url: str, now: int) -> None:
+        """Intend to hand a root to a calendar once more."""
         ...
 
     def due_submissions(self, now: int) -> list[Submission]:
@@ -160,25 +183,6 @@ class BatchTable(Protocol):
         """Write down "not yet" or a failed try."""
         ...
 
-    def change(
-        self,
-        batch_id: int,
-        *,
-        series: Sequence[NewSeries] = (),
-        cut_series: Sequence[int] = (),
-        reopen: Sequence[bytes] = (),
-        reopen_at: int = 0,
-        release: bool = False,
-        lead: bool = False,
-        **columns: Any,
-    ) -> None:
-        """Change a batch together with the intents that follow from it."""
-        ...
-
-    def unpark(self, batch_id: int, now: int) -> None:
-        """Bring a parked batch back."""
-        ...
-
 
 class LedgerTable(Protocol):
     """Series of events, and the signed rows."""
@@ -231,6 +235,11 @@ class Store(Protocol):
     @property
     def batches(self) -> BatchTable:
         """The batches."""
+        ...
+
+    @property
+    def calls(self) -> CallTable:
+        """The calls to calendars."""
         ...
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.connection import insert_one
 from anchord.adapters.store.schema import batch_pendings, batches, pendings, records
 from anchord.core.model import Adoption, BatchState
 from anchord.core.proof import DETACHED_HEADER, attestations, parse_detached, serialise
@@ -49,7 +50,7 @@ def _insert(
     head = DETACHED_HEADER + item.record.digest
     plain = item.ots.startswith(head)
     proof = item.ots[len(head) :] if plain else serialise(parse_detached(item.ots).timestamp)
-    row = {
+    row: dict[str, Any] = {
         "kind": "adopted",
         "state": BatchState.SUBMITTED.value,
         "root": item.record.digest,
@@ -63,8 +64,7 @@ def _insert(
         "proof": proof,
         "next_check_at": now if check else None,
     }
-    result = connection.execute(sa.insert(batches).values(row))
-    return int(result.inserted_primary_key[0])
+    return insert_one(connection, batches, **row)
 
 
 def drive(connection: sa.Connection, record_id: int, batch_id: int) -> None:
@@ -108,7 +108,7 @@ def _pending(connection: sa.Connection, uri: str, commitment: bytes, now: int) -
             .values(next_attempt_at=now)
         )
         return int(row.id)
-    values = {
+    values: dict[str, Any] = {
         "uri": uri,
         "commitment": commitment,
         "created_at": now,
@@ -116,5 +116,4 @@ def _pending(connection: sa.Connection, uri: str, commitment: bytes, now: int) -
         "next_attempt_at": now,
         "status": "waiting",
     }
-    result = connection.execute(sa.insert(pendings).values(values))
-    return int(result.inserted_primary_key[0])
+    return insert_one(connection, pendings, **values)

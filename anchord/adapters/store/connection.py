@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import mapped_errors
+from anchord.errors import FatalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,3 +59,11 @@ def insert_many(
         places = [list(names).index(name) for name in order]
         rows = [tuple(row[place] for place in places) for row in rows]
     connection.exec_driver_sql(str(compiled), list(rows))
+
+
+def insert_one(connection: sa.Connection, table: sa.Table, **values: Any) -> int:
+    """Insert one row and return the number the database gave it."""
+    key = connection.execute(sa.insert(table).values(values)).inserted_primary_key
+    if key is None:
+        raise FatalError(f"the database gave no key for a row of {table.name}")
+    return int(key[0])

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from anchord.adapters.store import adoption
 from anchord.adapters.store.connection import Database, insert_many
 from anchord.adapters.store.schema import batches, bodies, documents, records
-from anchord.core.reference import prefix_range
 from anchord.core.model import Adoption, Document, Record, Scheme, StoredRecord
+from anchord.core.reference import prefix_range
 from anchord.ports import Added
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ def _conditions(reference: Reference) -> list[sa.ColumnElement[bool]]:
         wheres.append(records.c.digest == reference.digest)
     if reference.prefix is not None:
         low, high = prefix_range(reference.prefix)
-        where = records.c.digest.between(low, high)
+        where: sa.ColumnElement[bool] = records.c.digest.between(low, high)
         if reference.year is not None:
             where = sa.and_(where, records.c.year == int(reference.year))
         wheres.append(where)
     if reference.source_id is not None:
-        where = records.c.source_id == reference.source_id
+        where = sa.and_(records.c.source_id == reference.source_id)
         if reference.source_version is not None:
             where = sa.and_(where, records.c.source_version == reference.source_version)
         wheres.append(where)

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from anchord.adapters.store.batches import Batches
+from anchord.adapters.store.calls import Calls
 from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import check_revision, connect, sqlite_path
@@ -41,6 +42,7 @@ class SqlStore:
         self._engine = engine
         self.records = Records(database, known_uris)
         self.batches = Batches(database)
+        self.calls = Calls(database)
         self.ledger = Ledger(database)
         self.counts = Counts(database)
 

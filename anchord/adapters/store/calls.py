@@ -1,0 +1,250 @@
+"""What calendars were asked and what they said: submissions and pending commitments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store import adoption
+from anchord.adapters.store.connection import Database
+from anchord.adapters.store.leaves import to_batch
+from anchord.adapters.store.schema import (
+    batch_pendings,
+    batches,
+    calendars,
+    pendings,
+    submissions,
+)
+from anchord.core.model import Batch, BatchState, Pending, Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Calls:
+    """The tables of calls to calendars. Every method is one transaction; intents come first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def intend(self, urls: Sequence[str], now: int) -> None:
+        """Add intent rows for calendars configured since a batch was sealed."""
+        query = sa.select(batches.c.id).where(batches.c.state == BatchState.SEALED.value)
+        with self._database.reading() as connection:
+            missing = [
+                (batch_id, url)
+                for batch_id in connection.execute(query).scalars().all()
+                for url in urls
+                if not _has_intent(connection, batch_id, url)
+            ]
+        if missing:
+            with self._database.writing() as connection:
+                for batch_id, url in missing:
+                    intend(connection, batch_id, [url], now, 1)
+
+    def resubmit(self, batch_id: int, url: str, now: int) -> None:
+        """Intend to hand the same root to a calendar once more."""
+        with self._database.writing() as connection:
+            query = sa.select(sa.func.max(submissions.c.round)).where(
+                submissions.c.batch_id == batch_id, submissions.c.calendar == url
+            )
+            intend(connection, batch_id, [url], now, (connection.execute(query).scalar() or 0) + 1)
+
+    def due_submissions(self, now: int) -> list[Submission]:
+        """Return the intents whose time has come."""
+        query = (
+            sa.select(submissions, batches.c.root)
+            .join(batches, batches.c.id == submissions.c.batch_id)
+            .where(submissions.c.next_attempt_at <= now)
+            .order_by(submissions.c.id)
+        )
+        with self._database.reading() as connection:
+            return [
+                Submission(
+                    id=row.id,
+                    batch_id=row.batch_id,
+                    calendar=row.calendar,
+                    attempts=row.attempts,
+                    root=row.root,
+                )
+                for row in connection.execute(query)
+            ]
+
+    def answered(self, batch_id: int) -> list[str]:
+        """Return the calendars that hold a batch's root, in order of their answers."""
+        query = (
+            sa.select(submissions.c.calendar)
+            .where(submissions.c.batch_id == batch_id, submissions.c.answered_at.is_not(None))
+            .order_by(submissions.c.answered_at, submissions.c.id)
+        )
+        with self._database.reading() as connection:
+            return list(dict.fromkeys(connection.execute(query).scalars()))
+
+    def store_answer(
+        self,
+        submission: Submission,
+        raw: bytes,
+        points: Iterable[tuple[str, bytes]],
+        proof: bytes,
+        now: int,
+        ask_at: int,
+    ) -> None:
+        """Keep a calendar's answer: raw bytes, merged proof, and what to ask for later."""
+        with self._database.writing() as connection:
+            values = {
+                "answered_at": now,
+                "last_attempt_at": now,
+                "next_attempt_at": None,
+                "attempts": submission.attempts + 1,
+                "last_error": None,
+                "raw": raw,
+            }
+            connection.execute(
+                sa.update(submissions).where(submissions.c.id == submission.id).values(values)
+            )
+            adoption.link(connection, [submission.batch_id], points, ask_at)
+            connection.execute(
+                sa.update(batches).where(batches.c.id == submission.batch_id).values(proof=proof)
+            )
+            _health(connection, submission.calendar, now, None)
+
+    def postpone_submission(self, submission: Submission, now: int, at: int, error: str) -> None:
+        """Write down a failed try and when the next one is."""
+        with self._database.writing() as connection:
+            values = {
+                "attempts": submission.attempts + 1,
+                "last_attempt_at": now,
+                "next_attempt_at": at,
+                "last_error": error,
+            }
+            connection.execute(
+                sa.update(submissions).where(submissions.c.id == submission.id).values(values)
+            )
+            _health(connection, submission.calendar, now, error)
+
+    def due_pendings(self, now: int, uris: Sequence[str], limit: int) -> list[Pending]:
+        """Return commitments to ask for now, of configured calendars only."""
+        query = (
+            sa.select(pendings)
+            .where(pendings.c.next_attempt_at <= now, pendings.c.uri.in_(list(uris)))
+            .order_by(pendings.c.next_attempt_at, pendings.c.id)
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return [_pending(row) for row in connection.execute(query)]
+
+    def waiting_for(self, pending_id: int) -> list[Batch]:
+        """Return the batches that share a commitment."""
+        query = (
+            sa.select(batches)
+            .join(batch_pendings, batch_pendings.c.batch_id == batches.c.id)
+            .where(batch_pendings.c.pending_id == pending_id)
+            .order_by(batches.c.id)
+        )
+        with self._database.reading() as connection:
+            return [to_batch(row) for row in connection.execute(query)]
+
+    def store_upgrade(
+        self,
+        pending: Pending,
+        url: str,
+        raw: bytes,
+        now: int,
+        proofs: Iterable[tuple[int, bytes]],
+    ) -> None:
+        """Keep a path to Bitcoin and let every batch that waited for it be checked."""
+        with self._database.writing() as connection:
+            values = {
+                "status": "attested",
+                "detail": None,
+                "unknown_since": None,
+                "attempts": pending.attempts + 1,
+                "last_attempt_at": now,
+                "next_attempt_at": None,
+                "answered_at": now,
+                "raw": raw,
+            }
+            connection.execute(
+                sa.update(pendings).where(pendings.c.id == pending.id).values(values)
+            )
+            for batch_id, proof in proofs:
+                connection.execute(
+                    sa.update(batches)
+                    .where(batches.c.id == batch_id)
+                    .values(proof=proof, next_check_at=now)
+                )
+            _health(connection, url, now, None)
+
+    def postpone_pending(
+        self,
+        pending: Pending,
+        url: str,
+        now: int,
+        at: int,
+        *,
+        status: str,
+        detail: str,
+        unknown_since: int | None = None,
+    ) -> None:
+        """Write down "not yet" or a failed try, and when to ask again."""
+        with self._database.writing() as connection:
+            values = {
+                "status": status,
+                "detail": detail,
+                "unknown_since": unknown_since,
+                "attempts": pending.attempts + 1,
+                "last_attempt_at": now,
+                "next_attempt_at": at,
+            }
+            connection.execute(
+                sa.update(pendings).where(pendings.c.id == pending.id).values(values)
+            )
+            _health(connection, url, now, detail if status == "error" else None)
+
+
+def _pending(row: Any) -> Pending:
+    return Pending(
+        id=row.id,
+        uri=row.uri,
+        commitment=row.commitment,
+        attempts=row.attempts,
+        status=row.status,
+        unknown_since=row.unknown_since,
+        raw=row.raw,
+    )
+
+
+def _has_intent(connection: sa.Connection, batch_id: int, url: str) -> bool:
+    same = sa.and_(submissions.c.batch_id == batch_id, submissions.c.calendar == url)
+    return connection.execute(sa.select(submissions.c.id).where(same)).first() is not None
+
+
+def intend(
+    connection: sa.Connection, batch_id: int, urls: Sequence[str], now: int, turn: int
+) -> None:
+    """Write intent rows: these calendars are to get the batch's root, for the `turn`-th time."""
+    for url in urls:
+        row = {
+            "batch_id": batch_id,
+            "calendar": url,
+            "round": turn,
+            "attempts": 0,
+            "next_attempt_at": now,
+        }
+        connection.execute(sa.insert(submissions).values(row))
+
+
+def _health(connection: sa.Connection, url: str, now: int, error: str | None) -> None:
+    if error is None:
+        values: dict[str, Any] = {"last_ok_at": now, "failures": 0}
+    else:
+        values = {
+            "last_error_at": now,
+            "last_error": error,
+            "failures": calendars.c.failures + 1,
+        }
+    where = calendars.c.url == url
+    if not connection.execute(sa.update(calendars).where(where).values(values)).rowcount:
+        values["failures"] = 0 if error is None else 1
+        connection.execute(sa.insert(calendars).values(url=url, **values))

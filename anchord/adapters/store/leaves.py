@@ -1,0 +1,92 @@
+"""The leaves of a batch, tile by tile: writing them when it is sealed, reading them back."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.schema import records, tiles
+from anchord.core.merkle import TILE
+from anchord.core.merkle import root as merkle_root
+from anchord.core.model import Batch, BatchState, Member, Tile
+
+MakeTile = Callable[[list[bytes]], tuple[bytes, bytes]]
+"""Digests in, (nonces, leaves) out."""
+
+
+def to_batch(row: Any) -> Batch:
+    """Return a row of the batches table as a value."""
+    values = {name: getattr(row, name) for name in Batch.__struct_fields__}
+    values["state"] = BatchState(row.state)
+    return Batch(**values)
+
+
+def number_of(digest: bytes, year: int | None) -> str | None:
+    """Return the Pith Number, where the record has one."""
+    return None if year is None else pith_number(digest, f"{year:04d}")
+
+
+def unpack_ids(packed: bytes) -> tuple[int, ...]:
+    """Return the record ids of a tile."""
+    return struct.unpack(f">{len(packed) // 8}q", packed)
+
+
+def waiting(connection: sa.Connection, after: int, limit: int) -> list[tuple[int, bytes]]:
+    """Return (id, digest) of records that wait for a batch, from row `after` on."""
+    query = (
+        sa.select(records.c.id, records.c.digest)
+        .where(records.c.batch_id.is_(None), records.c.id > after)
+        .order_by(records.c.id)
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def seal_tiles(
+    connection: sa.Connection, batch_id: int, make_tile: MakeTile
+) -> tuple[list[bytes], int]:
+    """Move all waiting records into tiles; return the tiles' roots and the number of leaves."""
+    roots: list[bytes] = []
+    after, size = 0, 0
+    while rows := waiting(connection, after, TILE):
+        ids = [row[0] for row in rows]
+        nonces, leaves = make_tile([row[1] for row in rows])
+        values = {
+            "batch_id": batch_id,
+            "tile": len(roots),
+            "first_record_id": ids[0],
+            "record_ids": struct.pack(f">{len(ids)}q", *ids),
+            "nonces": nonces,
+            "leaves": leaves,
+        }
+        connection.execute(sa.insert(tiles).values(values))
+        connection.execute(
+            sa.update(records)
+            .where(records.c.batch_id.is_(None), records.c.id.between(ids[0], ids[-1]))
+            .values(batch_id=batch_id)
+        )
+        roots.append(merkle_root(leaves))
+        after, size = ids[-1], size + len(ids)
+    return roots, size
+
+
+def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int, stop: int) -> Tile:
+    """Return one tile with its members cut to [start, stop)."""
+    where = sa.and_(tiles.c.batch_id == batch_id, tiles.c.tile == number)
+    row = connection.execute(sa.select(tiles).where(where)).one()
+    ids = unpack_ids(row.record_ids)
+    query = sa.select(records.c.id, records.c.digest, records.c.year)
+    near = ids[-1] - ids[0] < 4 * len(ids)
+    inside = records.c.id.between(ids[0], ids[-1]) if near else records.c.id.in_(ids)
+    known = {found[0]: found for found in connection.execute(query.where(inside))}
+    first = number * TILE
+    low, high = max(start - first, 0), min(stop - first, len(ids))
+    members = []
+    for place in range(low, high):
+        _, digest, year = known[ids[place]]
+        nonce = row.nonces[16 * place : 16 * place + 16]
+        members.append(Member(first + place, ids[place], digest, number_of(digest, year), nonce))
+    return Tile(number, row.leaves, tuple(members))
