@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from anchord.adapters.store.schema import records, tiles
+from anchord.core.canonical import pith_number
 from anchord.core.merkle import TILE
 from anchord.core.merkle import root as merkle_root
 from anchord.core.model import Batch, BatchState, Member, Tile
