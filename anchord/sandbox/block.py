@@ -16,6 +16,8 @@ MAGIC = bytes.fromhex("fabfb5da")
 BITS = 0x207FFFFF
 """The regtest difficulty: about every second hash is good."""
 TARGET = 0x7FFFFF << (8 * (0x20 - 3))
+DIFFICULTY = 4.656542373906925e-10
+"""The same as Core states it."""
 VERSION = 0x20000000
 ANYONE_CAN_SPEND = b"\x51"
 """Script OP_TRUE: the sandbox has no keys."""

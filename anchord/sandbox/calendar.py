@@ -189,7 +189,7 @@ class Calendar:
         pending, waiting = self.stamper.counts()
         latest, tip = self.stamper.latest(), self.stamper.tip()
         best = self._chain.tip
-        facts = {
+        facts: dict[str, object] = {
             "version": "sandbox, not Bitcoin",
             "pending_commitments": f"{pending:,}",
             "txs_waiting_for_confirmation": waiting,
@@ -206,7 +206,7 @@ class Calendar:
         return Answer(200, body.encode(), "text/html", headers, sized=False)
 
 
-def _page(facts: dict[str, str | int]) -> str:
+def _page(facts: dict[str, object]) -> str:
     rows = "".join(f"{name.replace('_', ' ')}: {value}</br>\n" for name, value in facts.items())
     return (
         f"<html><body><p>This is an OpenTimestamps Calendar Server</p><p>\n{rows}</p></body></html>"
@@ -239,7 +239,9 @@ def _leaves(stamp: Timestamp) -> Iterator[Timestamp]:
 
 def _with_uri(stamp: Timestamp, uri: str) -> Timestamp:
     """Return a copy whose pending attestation names another calendar."""
-    copy = Timestamp.deserialize(BytesDeserializationContext(_serialised(stamp)), stamp.msg)
+    copy: Timestamp = Timestamp.deserialize(
+        BytesDeserializationContext(_serialised(stamp)), stamp.msg
+    )
     for leaf in _leaves(copy):
         leaf.attestations = {PendingAttestation(uri)}
     return copy

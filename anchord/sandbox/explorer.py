@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from anchord.sandbox.block import BITS, Block, Transaction, mine_header
+from anchord.sandbox.block import BITS, DIFFICULTY, Block, Transaction, mine_header
 from anchord.sandbox.chain import Chain
 from anchord.sandbox.faults import Fault
 from anchord.sandbox.web import Answer, Request, json_answer
@@ -162,5 +162,5 @@ def _facts(view: Chain | Branch, block: Block) -> dict[str, Any]:
         "mediantime": view.median_time(block.height),
         "nonce": block.nonce,
         "bits": BITS,
-        "difficulty": 0,
+        "difficulty": DIFFICULTY,
     }

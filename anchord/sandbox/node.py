@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from anchord.sandbox.block import BITS, TARGET, Block
+from anchord.sandbox.block import BITS, DIFFICULTY, TARGET, Block
 from anchord.sandbox.chain import Chain
 from anchord.sandbox.loopback import RequestCounts
 from anchord.sandbox.web import Answer, HangUpError, Request, json_answer
@@ -21,7 +21,7 @@ from anchord.sandbox.web import Answer, HangUpError, Request, json_answer
 USER = "anchord"
 _WORK = 2
 """Hashes a regtest block stands for."""
-_DIFFICULTY = 4.656542373906925e-10
+
 _HASH_HEX = 64
 INVALID_PARAMETER, NOT_FOUND, WARM_UP, TYPE_ERROR, MISC_ERROR = -8, -5, -28, -3, -1
 METHOD_NOT_FOUND, INVALID_REQUEST, PARSE_ERROR = -32601, -32600, -32700
@@ -222,7 +222,7 @@ class Node:
 
 
 def _target_facts() -> dict[str, Any]:
-    return {"bits": f"{BITS:08x}", "target": f"{TARGET:064x}", "difficulty": _DIFFICULTY}
+    return {"bits": f"{BITS:08x}", "target": f"{TARGET:064x}", "difficulty": DIFFICULTY}
 
 
 def _chainwork(height: int) -> str:

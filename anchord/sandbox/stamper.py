@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from opentimestamps.core.notary import BitcoinBlockHeaderAttestation
 from opentimestamps.core.op import OpPrepend, OpSHA256
@@ -231,13 +232,13 @@ def _serialised(stamp: Timestamp) -> bytes:
     return bytes(context.getbytes())
 
 
-def _append_lines(file: Path | None, lines: list[list[object]]) -> None:
+def _append_lines(file: Path | None, lines: list[list[Any]]) -> None:
     if file is not None:
         with file.open("a", encoding="ascii") as out:
             out.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def _lines(file: Path | None) -> list[list[object]]:
+def _lines(file: Path | None) -> list[list[Any]]:
     """Read whole lines; one that a crash cut short is not there."""
     if file is None or not file.exists():
         return []
