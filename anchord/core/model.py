@@ -7,6 +7,7 @@ whole Unix seconds (UTC); durations end in `_s`.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -214,6 +215,25 @@ class NewSeries(msgspec.Struct, frozen=True, kw_only=True):
     withdraws: int | None = None
     start: int = 0
     stop: int
+
+
+class BatchChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch becomes, together with the intents that follow from it."""
+
+    batch_id: int
+    columns: dict[str, Any] = {}
+    """New values of the batch's own fields."""
+    series: tuple[NewSeries, ...] = ()
+    """Events to append later; written with the change so that no crash can lose them."""
+    cut_series: tuple[int, ...] = ()
+    """Series that must not append any further event."""
+    reopen: tuple[bytes, ...] = ()
+    """Commitments to ask for again: a reorg undid their path."""
+    reopen_at: int = 0
+    release: bool = False
+    """Let the records that stand here wait for another batch."""
+    lead: bool = False
+    """Let this adopted batch's record stand here, if where it stands is not anchored."""
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 from anchord.core.merkle import leaves
-from anchord.core.model import Batch, BatchState, NewSeries, Pending, Submission
+from anchord.core.model import Batch, BatchChange, BatchState, NewSeries, Pending, Submission
 from anchord.core.proof import Timestamp, attach, merge, parse_timestamp, serialise
 from anchord.core.retry import next_attempt
 from anchord.engine import ledger
@@ -21,7 +21,7 @@ from anchord.errors import AnchordError, ProtocolError, RefusedError, TransientE
 from anchord.ports import Calendar, NotYet, Submitted, Upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from anchord.engine.parts import Parts
 
@@ -29,6 +29,8 @@ NONCE_BYTES = 16
 ASK_AT_ONCE = 256
 """Commitments asked for between two writes of their answers."""
 _WORKERS_PER_CALENDAR = 2
+_RARELY = 24
+"""Times the longest wait, for paths that are welcome but not needed any more."""
 
 
 def seal(parts: Parts, now: int) -> Batch | None:
@@ -136,9 +138,8 @@ def settle(parts: Parts, now: int, batch_id: int) -> None:
     series: tuple[NewSeries, ...] = ()
     if parts.policy.sign_submitted:
         series = (ledger.submitted_series(parts, batch, calendars, now),)
-    parts.store.batches.change(
-        batch_id, series=series, state=BatchState.SUBMITTED.value, submitted_at=now
-    )
+    columns = {"state": BatchState.SUBMITTED.value, "submitted_at": now}
+    parts.store.batches.change([BatchChange(batch_id=batch_id, series=series, columns=columns)])
 
 
 def settle_all(parts: Parts, now: int) -> None:
@@ -166,9 +167,9 @@ def upgrade(parts: Parts, now: int) -> tuple[int, int]:
                 outcome = call.result()
                 if outcome is None:
                     continue
-                came += isinstance(outcome, Upgraded)
-                failed += isinstance(outcome, AnchordError)
-                _keep_outcome(parts, now, calls[call], outcome)
+                kept = _keep_outcome(parts, now, calls[call], outcome)
+                came += isinstance(kept, Upgraded)
+                failed += isinstance(kept, AnchordError)
     return came, failed
 
 
@@ -193,14 +194,15 @@ def _ask(parts: Parts, pending: Pending, down: set[str]) -> Upgraded | NotYet | 
 
 def _keep_outcome(
     parts: Parts, now: int, pending: Pending, outcome: Upgraded | NotYet | AnchordError
-) -> None:
+) -> Upgraded | NotYet | AnchordError:
+    """Write down what came of a question; return what it amounts to."""
     calendar = parts.by_uri[pending.uri]
     if isinstance(outcome, Upgraded) and pending.status == "void" and outcome.raw == pending.raw:
         outcome = NotYet("void", "still the path that a reorg undid")
     if isinstance(outcome, Upgraded):
         refused = _keep_path(parts, now, pending, calendar, outcome)
         if refused is None:
-            return
+            return outcome
         outcome = refused
     if isinstance(outcome, NotYet):
         _keep_not_yet(parts, now, pending, calendar, outcome)
@@ -210,6 +212,7 @@ def _keep_outcome(
             pending, calendar.url, now, at, status="error", detail=_say(outcome),
             unknown_since=pending.unknown_since,
         )  # fmt: skip
+    return outcome
 
 
 def _keep_path(
@@ -235,34 +238,47 @@ def _merged(parts: Parts, pending: Pending, addition: Timestamp) -> Iterator[tup
 def _keep_not_yet(
     parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: NotYet
 ) -> None:
+    batches = parts.store.calls.waiting_for(pending.id)
     unknown_since = None
     if answer.status == "unknown":
         unknown_since = pending.unknown_since or now
         if now - unknown_since >= parts.policy.resubmit_after_s:
-            _start_over(parts, now, pending, calendar)
-            unknown_since = now
-    at = next_attempt(
-        now,
-        pending.attempts + 1,
-        shortest_s=parts.policy.poll_min_s,
-        longest_s=parts.policy.poll_max_s,
-    )
+            _start_over(parts, now, pending, calendar, batches)
+    done = all(batch.final_at is not None for batch in batches)
+    at = None
+    if not (done and answer.status in {"unknown", "void"}):
+        at = _ask_again(parts, now, pending, batches)
     parts.store.calls.postpone_pending(
         pending, calendar.url, now, at, status=answer.status, detail=answer.detail,
         unknown_since=unknown_since,
     )  # fmt: skip
 
 
-def _start_over(parts: Parts, now: int, pending: Pending, calendar: Calendar) -> None:
+def _ask_again(parts: Parts, now: int, pending: Pending, batches: Sequence[Batch]) -> int:
+    """Return when to ask next: rarely, once another calendar's path has anchored all of it."""
+    anchored = all(batch.state is BatchState.ANCHORED for batch in batches)
+    return next_attempt(
+        now,
+        pending.attempts + 1,
+        shortest_s=parts.policy.poll_min_s,
+        longest_s=parts.policy.poll_max_s * (_RARELY if anchored else 1),
+    )
+
+
+def _start_over(
+    parts: Parts, now: int, pending: Pending, calendar: Calendar, batches: Sequence[Batch]
+) -> None:
     """A calendar forgot a commitment: hand it the root again, or free an adopted record."""
-    for batch in parts.store.calls.waiting_for(pending.id):
+    for batch in batches:
         if batch.state is BatchState.ANCHORED:
             continue
         if batch.kind == "sealed":
-            parts.store.calls.resubmit(batch.id, calendar.url, now)
-        elif batch.state is BatchState.SUBMITTED:
+            quiet_s = parts.policy.resubmit_after_s
+            parts.store.calls.resubmit(batch.id, calendar.url, now, quiet_s)
+        elif batch.state is BatchState.SUBMITTED and batch.driving:
+            note = f"{pending.uri} does not know its commitment"
             parts.store.batches.change(
-                batch.id, release=True, note=f"{pending.uri} does not know its commitment"
+                [BatchChange(batch_id=batch.id, release=True, columns={"note": note})]
             )
 
 

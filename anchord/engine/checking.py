@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anchord.core import event
 from anchord.core.header import block_hash, parse_header
-from anchord.core.model import Batch, BatchState, Block
+from anchord.core.model import Batch, BatchChange, BatchState, Block
 from anchord.core.paths import unattested
 from anchord.core.proof import (
     Found,
@@ -60,6 +61,7 @@ class Witnesses:
         self._sources = sources
         self._burial = burial
         self._tips: dict[str, Tip | str] | None = None
+        self._headers: dict[tuple[str, int], bytes | None] = {}
 
     def problems(self) -> dict[str, str]:
         """Return what the sources that cannot answer said, by name."""
@@ -79,7 +81,7 @@ class Witnesses:
             if tip.height < height:
                 return Later(f"{source.name} is at block {tip.height}, waiting for {height}")
             try:
-                raw = source.header(height)
+                raw = self._header(source, height)
             except (TransientError, ProtocolError) as error:
                 return Later(f"{source.name}: {error}")
             if raw is None:
@@ -87,6 +89,13 @@ class Witnesses:
             found[source.name] = raw
             heights.append(tip.height)
         return self._judge(height, message, found, heights)
+
+    def _header(self, source: HeaderSource, height: int) -> bytes | None:
+        """Ask each source once per height: thousands of proofs may meet in one block."""
+        key = (source.name, height)
+        if key not in self._headers:
+            self._headers[key] = source.header(height)
+        return self._headers[key]
 
     def _judge(
         self, height: int, message: bytes, found: dict[str, bytes], heights: list[int]
@@ -143,8 +152,17 @@ def check(parts: Parts, now: int) -> tuple[int, dict[str, str]]:
         except (TransientError, ProtocolError) as error:
             problems[source.name] = str(error)
     witnesses = Witnesses(parts.headers, parts.policy.confirmations)
-    anchored = sum(_decide(parts, now, batch, witnesses) for batch in due)
+    anchored = 0
+    while due:
+        changes = [_decide(parts, now, batch, witnesses) for batch in due]
+        parts.store.batches.change(changes)
+        anchored += sum(_becomes_anchored(item) for item in changes)
+        due = parts.store.batches.due_checks(now)
     return anchored, {**problems, **witnesses.problems()}
+
+
+def _becomes_anchored(item: BatchChange) -> bool:
+    return any(new.event_type == event.ANCHORED for new in item.series)
 
 
 def examine_all(timestamp: Timestamp, witnesses: Witnesses) -> Findings:
@@ -165,16 +183,15 @@ def examine_all(timestamp: Timestamp, witnesses: Witnesses) -> Findings:
     return Findings(sorted(good, key=lambda block: block.height), void, later)
 
 
-def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> int:
-    """Write what a batch has become; return 1 when it became anchored just now."""
+def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> BatchChange:
+    """Return what a batch becomes. Its next check is always later than `now`, or never."""
     if batch.proof is None:
-        parts.store.batches.change(batch.id, next_check_at=None)
-        return 0
+        return BatchChange(batch_id=batch.id, columns={"next_check_at": None})
     timestamp = parse_timestamp(batch.proof, batch.root)
     findings = examine_all(timestamp, witnesses)
     kept = _without_void(timestamp, findings)
     if kept is None:
-        return _give_up(parts, batch, findings)
+        return _give_up(batch, findings)
     reopen = sorted(set(unattested(kept)) - set(unattested(timestamp)))
     proof = serialise(kept) if findings.void else batch.proof
     series, cut = _withdrawals(parts, now, batch, findings)
@@ -182,22 +199,18 @@ def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> int:
     anchored = columns["state"] == BatchState.ANCHORED.value
     fresh = anchored and (batch.state is not BatchState.ANCHORED or bool(cut))
     if fresh:
-        best = _best(parts, findings)
-        series.append(ledger.anchored_series(parts, batch, best, proof, now))
-    if findings.void or fresh or _differs(batch, columns):
-        parts.store.batches.change(
-            batch.id,
-            series=series,
-            cut_series=cut,
-            reopen=[commitment for _, commitment in reopen],
-            reopen_at=now + parts.policy.poll_min_s,
-            lead=fresh and batch.kind == "adopted",
-            proof=proof,
-            **columns,
-        )
+        series.append(ledger.anchored_series(parts, batch, findings.good[0], proof, now))
     if batch.kind == "sealed":
         _resubmit(parts, now, batch, reopen)
-    return int(fresh)
+    return BatchChange(
+        batch_id=batch.id,
+        columns={"proof": proof, **columns},
+        series=tuple(series),
+        cut_series=tuple(cut),
+        reopen=tuple(commitment for _, commitment in reopen),
+        reopen_at=now + max(parts.policy.poll_min_s, 1),
+        lead=fresh and batch.kind == "adopted",
+    )
 
 
 def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
@@ -208,20 +221,16 @@ def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
     return drop(timestamp, lambda message, item: (message, item) in bad)
 
 
-def _differs(batch: Batch, columns: dict[str, Any]) -> bool:
-    return any(getattr(batch, name) != value for name, value in columns.items())
-
-
 def _resubmit(parts: Parts, now: int, batch: Batch, reopen: list[tuple[str, bytes]]) -> None:
     """Hand the root again to calendars whose path was undone below their own burial depth.
 
-    They do not repair such a path by themselves. If we crash before this, the reopened
-    commitment is still asked for, and its calendar still says the void path or "unknown".
+    They do not repair such a path by themselves. This is written before the batch's change: if
+    we crash in between, the next pass decides the same and finds the intent already there.
     """
     for uri, _ in reopen:
         calendar = parts.by_uri.get(uri)
         if calendar is not None:
-            parts.store.calls.resubmit(batch.id, calendar.url, now)
+            parts.store.calls.resubmit(batch.id, calendar.url, now, quiet_s=0)
 
 
 def _withdrawals(
@@ -241,11 +250,6 @@ def _withdrawals(
     reason = f"reorg: block {batch.block_hash.hex()} at height {batch.block_height} was replaced"
     series = [ledger.withdrawn_series(parts, found, reason, now) for found in old]
     return [new for new in series if new is not None], [found.id for found in old]
-
-
-def _best(parts: Parts, findings: Findings) -> Block:
-    """Return the lowest block with enough confirmations."""
-    return next(b for b in findings.good if b.confirmations >= parts.policy.confirmations)
 
 
 def _columns(
@@ -314,17 +318,15 @@ def _block_columns(block: Block) -> dict[str, Any]:
     }
 
 
-def _give_up(parts: Parts, batch: Batch, findings: Findings) -> int:
+def _give_up(batch: Batch, findings: Findings) -> BatchChange:
     """Nothing is left of a proof: keep the file, park it, free its record for our own batch.
 
     Only an adopted proof can come to this: a sealed batch keeps its pending attestations.
     """
     reason = findings.void[0][1].reason
-    parts.store.batches.change(
-        batch.id,
-        release=True,
-        state=BatchState.PARKED.value,
-        next_check_at=None,
-        note=f"the proof that was brought does not hold: {reason}",
-    )
-    return 0
+    columns = {
+        "state": BatchState.PARKED.value,
+        "next_check_at": None,
+        "note": f"the proof that was brought does not hold: {reason}",
+    }
+    return BatchChange(batch_id=batch.id, release=True, columns=columns)

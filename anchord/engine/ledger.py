@@ -11,9 +11,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from anchord.core import event
 from anchord.core.canonical import record_id as id_of
@@ -199,17 +201,33 @@ def append_all(parts: Parts, now: int) -> int:
     appended = 0
     with ThreadPoolExecutor(max_workers=_SIGNING_THREADS, thread_name_prefix="sign") as pool:
         while open_series := parts.store.ledger.open_series():
-            series = open_series[0]
-            signer = _signer_of(parts, series)
-            if signer is None:
-                _hand_over(parts, series, now)
-                continue
-            done = series.next - series.start
-            for count in _append(parts, series, signer, pool):
-                appended += count
-                done += count
-                parts.on_progress(f"sign {series.event_type}", done, series.stop - series.start)
+            for group in _alike(open_series):
+                signer = _signer_of(parts, group[0])
+                if signer is None:
+                    for series in group:
+                        _hand_over(parts, series, now)
+                    continue
+                appended += _append(parts, group, signer, pool)
     return appended
+
+
+def _alike(open_series: Sequence[Series]) -> Iterator[list[Series]]:
+    """Group what one transaction can take: neighbours of one event each, begun by one key.
+
+    Thousands of adopted proofs are as many series of one event; a large batch stands alone.
+    """
+    group: list[Series] = []
+    for series in open_series:
+        single = series.stop - series.next == 1
+        if group and not (single and series.key_id == group[0].key_id):
+            yield group
+            group = []
+        group.append(series)
+        if not single:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _signer_of(parts: Parts, series: Series) -> Signer | None:
@@ -241,58 +259,63 @@ def _hand_over(parts: Parts, series: Series, now: int) -> None:
     parts.store.ledger.split(series, rest)
 
 
-def _append(
-    parts: Parts, series: Series, signer: Signer, pool: ThreadPoolExecutor
-) -> Iterator[int]:
-    """Append what is left of one series; yield the number of events of each transaction."""
-    store = parts.store
-    batch = store.batches.get(series.batch_id)
-    renderer = Renderer(store, batch, series)
-    for tiles in _grouped(store.batches.tiles(batch, series.next, series.stop)):
-        rows = _sign_tiles(store, series, signer, renderer, tiles, pool)
-        stop = series.next + len(rows)
-        store.ledger.append(series, stop, rows)
-        series = store.ledger.get_series(series.id)
-        yield len(rows)
+def _append(parts: Parts, group: list[Series], signer: Signer, pool: ThreadPoolExecutor) -> int:
+    """Append what is left of a group of series; return the number of events."""
+    appended = 0
+    moves: list[tuple[Series, int]] = []
+    calls: list[_Call] = []
+    for series in group:
+        batch = parts.store.batches.get(series.batch_id)
+        renderer = Renderer(parts.store, batch, series)
+        stop = series.next
+        for tile in parts.store.batches.tiles(batch, series.next, series.stop):
+            calls.append(_sign_tile(series, signer, renderer, tile, pool))
+            stop += len(tile.members)
+            if len(calls) == _TILES_PER_TRANSACTION and len(group) == 1:
+                appended += _write(parts.store, [(series, stop)], calls)
+                parts.on_progress(f"sign {series.event_type}", stop, series.stop)
+                series, calls = parts.store.ledger.get_series(series.id), []  # noqa: PLW2901
+        if calls:
+            moves.append((series, stop))
+    return appended + (_write(parts.store, moves, calls) if calls else 0)
 
 
-def _grouped(tiles: Iterator[Tile]) -> Iterator[list[Tile]]:
-    group: list[Tile] = []
-    for tile in tiles:
-        group.append(tile)
-        if len(group) == _TILES_PER_TRANSACTION:
-            yield group
-            group = []
-    if group:
-        yield group
+class _Call(msgspec.Struct, frozen=True):
+    """One tile whose events are being signed."""
+
+    series: Series
+    tile: Tile
+    numbered: list[bool]
+    digests: list[bytes]
+    signing: Future[list[bytes]]
 
 
-def _sign_tiles(
-    store: Store,
-    series: Series,
-    signer: Signer,
-    renderer: Renderer,
-    tiles: list[Tile],
-    pool: ThreadPoolExecutor,
-) -> list[SignedRow]:
-    """Render and sign; while one tile is being signed the next is rendered."""
-    calls = []
-    for tile in tiles:
-        numbered = [member.number is not None for member in tile.members]
-        digests = [event.event_digest(body) for body in renderer.bodies(tile, numbered)]
-        calls.append((tile, numbered, digests, pool.submit(_sign_many, signer, digests)))
+def _sign_tile(
+    series: Series, signer: Signer, renderer: Renderer, tile: Tile, pool: ThreadPoolExecutor
+) -> _Call:
+    """Render a tile and hand it to the signing threads; the caller renders the next meanwhile."""
+    numbered = [member.number is not None for member in tile.members]
+    digests = [event.event_digest(body) for body in renderer.bodies(tile, numbered)]
+    return _Call(series, tile, numbered, digests, pool.submit(_sign_many, signer, digests))
+
+
+def _write(store: Store, moves: Sequence[tuple[Series, int]], calls: Sequence[_Call]) -> int:
+    """Append signed tiles in one transaction. If we crash before it, all of it is made again."""
     seq, chain = store.ledger.head()
     rows = []
-    for tile, numbered, digests, call in calls:
+    for call in calls:
         for member, by_number, digest, signature in zip(
-            tile.members, numbered, digests, call.result(), strict=True
+            call.tile.members, call.numbered, call.digests, call.signing.result(), strict=True
         ):
             seq += 1
             chain = event.chain_next(chain, digest, signature)
             rows.append(
-                SignedRow(seq, member.record_id, series.id, by_number, digest, signature, chain)
+                SignedRow(
+                    seq, member.record_id, call.series.id, by_number, digest, signature, chain
+                )
             )
-    return rows
+    store.ledger.append(moves, rows)
+    return len(rows)
 
 
 def _sign_many(signer: Signer, digests: list[bytes]) -> list[bytes]:

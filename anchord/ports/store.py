@@ -7,7 +7,7 @@ the database, FatalError when its contents contradict themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from anchord.core.model import (
         Batch,
+        BatchChange,
         BatchState,
         NewSeries,
         Pending,
@@ -95,19 +96,8 @@ class BatchTable(Protocol):
         """Return a record's leaf number."""
         ...
 
-    def change(
-        self,
-        batch_id: int,
-        *,
-        series: Sequence[NewSeries] = (),
-        cut_series: Sequence[int] = (),
-        reopen: Sequence[bytes] = (),
-        reopen_at: int = 0,
-        release: bool = False,
-        lead: bool = False,
-        **columns: Any,
-    ) -> None:
-        """Change a batch together with the intents that follow from it."""
+    def change(self, changes: Sequence[BatchChange]) -> None:
+        """Change batches together with the intents that follow, all or nothing."""
         ...
 
     def unpark(self, batch_id: int, now: int) -> None:
@@ -122,8 +112,10 @@ class CallTable(Protocol):
         """Add intents for calendars configured since a batch was sealed."""
         ...
 
-    def resubmit(self, batch_id: int, url: str, now: int) -> None:
-        """Intend to hand a root to a calendar once more."""
+    def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
+        """Intend to hand a root to a calendar once more, unless that is intended already or its
+        last answer is younger than `quiet_s`.
+        """
         ...
 
     def due_submissions(self, now: int) -> list[Submission]:
@@ -174,7 +166,7 @@ class CallTable(Protocol):
         pending: Pending,
         url: str,
         now: int,
-        at: int,
+        at: int | None,
         *,
         status: str,
         detail: str,
@@ -187,7 +179,7 @@ class CallTable(Protocol):
 class LedgerTable(Protocol):
     """Series of events, and the signed rows."""
 
-    def open_series(self) -> list[Series]:
+    def open_series(self, limit: int = 1000) -> list[Series]:
         """Return series with events still to append."""
         ...
 
@@ -207,8 +199,11 @@ class LedgerTable(Protocol):
         """Return the last sequence number and chain hash."""
         ...
 
-    def append(self, found: Series, stop: int, rows: Sequence[SignedRow]) -> None:
-        """Append signed rows and move the series, or raise FatalError and append nothing."""
+    def append(self, moves: Sequence[tuple[Series, int]], rows: Sequence[SignedRow]) -> None:
+        """Append signed rows and move each series to its new place, all or nothing.
+
+        Raises FatalError, and appends nothing, when the ledger or a series moved meanwhile.
+        """
         ...
 
     def of_record(self, record_id: int) -> list[SignedRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import sqlalchemy as sa
@@ -30,7 +30,7 @@ from anchord.adapters.store.schema import (
 from anchord.adapters.store.schema import series as series_table
 from anchord.core.merkle import TILE
 from anchord.core.merkle import root as merkle_root
-from anchord.core.model import Batch, BatchState, Member, NewSeries, Tile
+from anchord.core.model import Batch, BatchChange, BatchState, Member, Tile
 from anchord.errors import FatalError
 
 if TYPE_CHECKING:
@@ -154,50 +154,11 @@ class Batches:
         member = Member(0, row.id, row.digest, number_of(row.digest, row.year), b"")
         return Tile(0, b"", (member,))
 
-    def change(
-        self,
-        batch_id: int,
-        *,
-        series: Sequence[NewSeries] = (),
-        cut_series: Sequence[int] = (),
-        reopen: Sequence[bytes] = (),
-        reopen_at: int = 0,
-        release: bool = False,
-        lead: bool = False,
-        **columns: Any,
-    ) -> None:
-        """Change a batch in one transaction with the intents that follow from it.
-
-        Args:
-            batch_id: which one.
-            series: events to append later; written now so that no crash can lose them.
-            cut_series: series that must not append any further event.
-            reopen: commitments to ask for again from `reopen_at` on (their path became void).
-            reopen_at: Unix seconds.
-            release: let the records that stand here wait for another batch.
-            lead: let this adopted batch's record stand here, if where it stands is not anchored.
-            columns: columns of the batch row.
-        """
+    def change(self, changes: Sequence[BatchChange]) -> None:
+        """Change batches in one transaction, with the intents that follow."""
         with self._database.writing() as connection:
-            for series_id in cut_series:
-                connection.execute(
-                    sa.update(series_table)
-                    .where(series_table.c.id == series_id)
-                    .values(stop=series_table.c.next)
-                )
-            for new in series:
-                values = {"batch_id": batch_id, "next": new.start, **msgspec.structs.asdict(new)}
-                connection.execute(sa.insert(series_table).values(values))
-            if reopen:
-                _reopen(connection, batch_id, reopen, reopen_at)
-            if release:
-                record_rows.release(connection, batch_id)
-            if lead:
-                _lead(connection, batch_id)
-            if columns:
-                connection.execute(
-                    sa.update(batches).where(batches.c.id == batch_id).values(columns)
-                )
+            for item in changes:
+                _change(connection, item)
 
     def unpark(self, batch_id: int, now: int) -> None:
         """Bring a parked batch back: every calendar is asked anew, every path is checked."""
@@ -221,14 +182,33 @@ class Batches:
             connection.execute(sa.update(batches).where(batches.c.id == batch_id).values(values))
 
 
-def _reopen(
-    connection: sa.Connection, batch_id: int, commitments: Sequence[bytes], at: int
-) -> None:
-    mine = sa.select(batch_pendings.c.pending_id).where(batch_pendings.c.batch_id == batch_id)
+def _change(connection: sa.Connection, item: BatchChange) -> None:
+    for series_id in item.cut_series:
+        connection.execute(
+            sa.update(series_table)
+            .where(series_table.c.id == series_id)
+            .values(stop=series_table.c.next)
+        )
+    for new in item.series:
+        values = {"batch_id": item.batch_id, "next": new.start, **msgspec.structs.asdict(new)}
+        connection.execute(sa.insert(series_table).values(values))
+    if item.reopen:
+        _reopen(connection, item)
+    if item.release:
+        record_rows.release(connection, item.batch_id)
+    if item.lead:
+        _lead(connection, item.batch_id)
+    if item.columns:
+        where = batches.c.id == item.batch_id
+        connection.execute(sa.update(batches).where(where).values(item.columns))
+
+
+def _reopen(connection: sa.Connection, item: BatchChange) -> None:
+    mine = sa.select(batch_pendings.c.pending_id).where(batch_pendings.c.batch_id == item.batch_id)
     connection.execute(
         sa.update(pendings)
-        .where(pendings.c.id.in_(mine), pendings.c.commitment.in_(list(commitments)))
-        .values(next_attempt_at=at, status="void", detail="a reorg undid its block")
+        .where(pendings.c.id.in_(mine), pendings.c.commitment.in_(item.reopen))
+        .values(next_attempt_at=item.reopen_at, status="void", detail="a reorg undid its block")
     )
 
 

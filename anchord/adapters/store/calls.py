@@ -43,13 +43,22 @@ class Calls:
                 for batch_id, url in missing:
                     intend(connection, batch_id, [url], now, 1)
 
-    def resubmit(self, batch_id: int, url: str, now: int) -> None:
-        """Intend to hand the same root to a calendar once more."""
+    def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
+        """Intend to hand a root to a calendar once more.
+
+        Not when that is intended already, and not when its last answer is younger than
+        `quiet_s`: several forgotten commitments of one root lead to one new submission.
+        """
+        query = (
+            sa.select(submissions.c.round, submissions.c.answered_at)
+            .where(submissions.c.batch_id == batch_id, submissions.c.calendar == url)
+            .order_by(submissions.c.round.desc())
+            .limit(1)
+        )
         with self._database.writing() as connection:
-            query = sa.select(sa.func.max(submissions.c.round)).where(
-                submissions.c.batch_id == batch_id, submissions.c.calendar == url
-            )
-            intend(connection, batch_id, [url], now, (connection.execute(query).scalar() or 0) + 1)
+            last = connection.execute(query).first()
+            if last is None or (last.answered_at and last.answered_at <= now - quiet_s):
+                intend(connection, batch_id, [url], now, 1 if last is None else last.round + 1)
 
     def due_submissions(self, now: int) -> list[Submission]:
         """Return the intents whose time has come."""
@@ -181,7 +190,7 @@ class Calls:
         pending: Pending,
         url: str,
         now: int,
-        at: int,
+        at: int | None,
         *,
         status: str,
         detail: str,

@@ -24,9 +24,10 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open_series(self) -> list[Series]:
+    def open_series(self, limit: int = 1000) -> list[Series]:
         """Return the series with events still to append, oldest first."""
         query = sa.select(series).where(series.c.next < series.c.stop).order_by(series.c.id)
+        query = query.limit(limit)
         with self._database.reading() as connection:
             return [_series(row) for row in connection.execute(query)]
 
@@ -60,24 +61,20 @@ class Ledger:
         with self._database.reading() as connection:
             return _head(connection)
 
-    def append(self, found: Series, stop: int, rows: Sequence[SignedRow]) -> None:
-        """Append signed rows and move the series to `stop`, in one durable transaction.
+    def append(self, moves: Sequence[tuple[Series, int]], rows: Sequence[SignedRow]) -> None:
+        """Append signed rows and move each series to its new place, in one durable transaction.
 
         Raises:
-            FatalError: the ledger or the series moved since the rows were made: another
-                writer was here, and appending would break the chain.
+            FatalError: the ledger or a series moved since the rows were made: another writer
+                was here, and appending would break the chain.
         """
         with self._database.writing() as connection:
-            moved = connection.execute(
-                sa.update(series)
-                .where(series.c.id == found.id, series.c.next == found.next, series.c.stop >= stop)
-                .values(next=stop)
-            ).rowcount
+            moved = sum(_move(connection, found, stop) for found, stop in moves)
             seq, _ = _head(connection)
-            if moved != 1 or (rows and rows[0].seq != seq + 1):
+            if moved != len(moves) or (rows and rows[0].seq != seq + 1):
                 raise FatalError(
-                    f"series {found.id} or the ledger moved while events were signed: "
-                    "two passes wrote at once; nothing was appended, run again"
+                    "the ledger moved while events were signed: two passes wrote at once; "
+                    "nothing was appended, run again"
                 )
             values = [
                 (r.seq, r.record_id, r.series_id, int(r.numbered), r.event_id, r.signature, r.chain)
@@ -109,6 +106,12 @@ class Ledger:
                 return
             yield found
             after = found[-1].seq
+
+
+def _move(connection: sa.Connection, found: Series, stop: int) -> int:
+    """Move a series on from where it was read; 0 when it is not there any more."""
+    still = sa.and_(series.c.id == found.id, series.c.next == found.next, series.c.stop >= stop)
+    return connection.execute(sa.update(series).where(still).values(next=stop)).rowcount
 
 
 def _head(connection: sa.Connection) -> tuple[int, bytes]:
