@@ -304,6 +304,7 @@ def _write(store: Store, moves: Sequence[tuple[Series, int]], calls: Sequence[_C
     seq, chain = store.ledger.head()
     rows = []
     for call in calls:
+        series_id = call.series.id
         for member, by_number, digest, signature in zip(
             call.tile.members, call.numbered, call.digests, call.signing.result(), strict=True
         ):

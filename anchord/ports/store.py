@@ -113,8 +113,9 @@ class CallTable(Protocol):
         ...
 
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
-        """Intend to hand a root to a calendar once more, unless that is intended already or its
-        last answer is younger than `quiet_s`.
+        """Intend to hand a root to a calendar once more.
+
+        Not when that is intended already, or its last answer is younger than `quiet_s`.
         """
         ...
 
