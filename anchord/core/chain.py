@@ -33,8 +33,10 @@ MAX_FUTURE_S = 2 * 60 * 60
 MAX_TIMEWARP_S = 600
 """How far a period's first block may be before the last of the period before (BIP 94)."""
 
+CHECKED_FIELDS = struct.Struct("<i32s32xII4x")
+"""version, previous hash, time, bits: what the rules look at besides the hash."""
+
 _LOOSE_VERSION = -(1 << 31)
-_CHECKED_FIELDS = struct.Struct("<i32s32xII4x")
 
 
 class HeaderError(VerificationError):
@@ -169,7 +171,7 @@ def _extend_run(state: ChainState, run: memoryview, network: Network, now: int) 
     total, last, time, real = state.work, state.hash, state.time, state.real_bits
     sha256, number, gap = hashlib.sha256, int.from_bytes, 2 * network.spacing_s
     height, offset = state.height, 0
-    for version, prev, stamp, bits in _CHECKED_FIELDS.iter_unpack(run):
+    for version, prev, stamp, bits in CHECKED_FIELDS.iter_unpack(run):
         height += 1
         if eased:
             expected = easiest if stamp > time + gap else real
