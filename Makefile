@@ -39,7 +39,7 @@ bench: $(BIN)/.dev ## measure against the standard library and client, side by s
 	$(BIN)/python -m benchmarks --size $(SIZE)
 
 constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
-	$(PIP) install --quiet uv
+	$(PIP) install -qq uv
 	$(BIN)/$(LOCK) --group build -o constraints.txt
 	$(BIN)/$(LOCK) --group build --group test --group lint -c constraints.txt -o constraints-dev.txt
 	for file in constraints.txt constraints-dev.txt; do \
@@ -53,15 +53,15 @@ clean: ## remove what the other targets made
 # not copied: a changed source file needs no new install.
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "make: found no Python 3.11 to 3.14; name one with PYTHON=..." >&2; exit 2; }
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "make: $(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 2; }
 
 $(BIN)/.run: constraints.txt pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes -r constraints.txt
-	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(PIP) install -qq --require-hashes -r constraints.txt
+	$(PIP) install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(BIN)/.dev: constraints-dev.txt pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes -r constraints-dev.txt
-	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(PIP) install -qq --require-hashes -r constraints-dev.txt
+	$(PIP) install -qq --no-deps --no-build-isolation -e .
 	@touch $@ $(BIN)/.run

@@ -1,0 +1,26 @@
+"""The benchmark runs from end to end on a small size, so it can be trusted with a large one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_a_small_run_gives_every_stage_and_ratio(tmp_path: Path) -> None:
+    words = ["--size", "300", "--headers", "400", "--files", "5", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *words],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.glob("*.json")
+    found = json.loads(file.read_text("utf-8"))
+    stages = {row["stage"].split(":")[0] for row in found["rows"]}
+    assert {"add", "pass 1", "pass 2", "pass 3", "idle pass", "peer", "floor"} <= stages
+    assert found["ratios"]["300"]["requests to upgrade"] == 3
+    assert found["ratios"]["300"]["end to end per signed event / bare signing"] > 0
+    assert found["ratios"]["once"]["anchord --help / python -c pass"] > 1
