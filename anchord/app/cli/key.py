@@ -110,7 +110,10 @@ def list_(config_path: str | None, as_json: bool) -> None:
     if as_json:
         emit_json([_row(key) for key in keyring])
     else:
-        console().print(_table(keyring))
+        out = console()
+        if not out.is_terminal:
+            out.width = 250  # a pipe has no width, and folded key ids cannot be searched for
+        out.print(_table(keyring))
 
 
 @command.command()
@@ -228,7 +231,9 @@ def _table(keyring: Keyring) -> Any:
 
     from anchord.core.keyring import fingerprint
 
-    table = Table("key", "state", "signer", "targets", "from", "until", "fingerprint")
+    table = Table(box=None, pad_edge=False)
+    for name in ("key", "state", "signer", "targets", "from", "until", "fingerprint"):
+        table.add_column(name, overflow="fold")
     for key in keyring:
         cells = (
             key.key_id,

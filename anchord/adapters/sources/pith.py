@@ -1,0 +1,204 @@
+"""Records in JSON: alone, in an object that states their hash or number, in a bundle.
+
+What was stated must recompute, or the object is refused; nothing is ever "fixed". Which object
+is what:
+
+- `bundle_type` is "pith_open_graph_bundle": a bundle, kept byte for byte beside its record;
+- it has a `canonical_record`: that is the record, `canonical_sha256` and `pith_number` beside it
+  are checked, all other keys are ignored;
+- it states a hash or a number but has no `canonical_record`, or it is a state document: refused,
+  because hashing the wrapper would anchor the wrong thing;
+- any other object is itself the record, whatever its keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from anchord.core.canonical import (
+    parse,
+    read_record,
+    record_id,
+    short_pith_number,
+)
+from anchord.core.model import Document, Record, Scheme
+from anchord.errors import RefusedError
+
+OBJECT_CAP = 16 * 1024 * 1024
+"""Longest JSON text of one record with all that stands around it, such as a bundle's events."""
+BUNDLE_TYPE = "pith_open_graph_bundle"
+_STATEMENTS = ("canonical_sha256", "pith_number")
+_MEANT = frozenset(("canonical_record", "bundle_type", "state_type", *_STATEMENTS))
+"""Keys that say what an object is; without any of them it is itself the record."""
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def read_object(raw: bytes, scheme: Scheme, label: str | None = None) -> Record | Document:
+    """Return the record, or the bundle with its record, that one JSON text holds.
+
+    Raises:
+        RefusedError: not one JSON object read strictly, or something stated does not recompute.
+    """
+    if raw.isascii() and b"\\" not in raw:
+        record = _quick(raw, scheme, label)
+        if record is not None:
+            return record
+    return _strict(raw, scheme, label)
+
+
+def _quick(raw: bytes, scheme: Scheme, label: str | None) -> Record | None:
+    """Read the plain cases without parsing the wrapper's other values; None: read it strictly.
+
+    Raises:
+        RefusedError: the record inside is bad, or does not recompute.
+    """
+    try:
+        fields = _fields.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    inner = fields.pop("canonical_record", None)
+    if inner is None:
+        if fields.keys().isdisjoint(_MEANT):
+            return read_record(raw, scheme=scheme, label=label)
+        return None
+    record = bytes(inner)
+    sha256, number = _plain(fields.get("canonical_sha256")), _plain(fields.get("pith_number"))
+    if sha256 == "" or number == "" or "bundle_type" in fields:
+        return None
+    if not _distinct(raw, record, fields):
+        return None
+    return read_record(
+        record, scheme=scheme, stated_sha256=sha256, stated_number=number, label=label
+    )
+
+
+def _plain(value: msgspec.Raw | None) -> str | None:
+    """Return a stated text; None when nothing is stated, "" for anything but plain text."""
+    if value is None:
+        return None
+    text = bytes(value)
+    if text == b"null":
+        return None
+    return text[1:-1].decode("ascii") if text[:1] == b'"' else ""
+
+
+def _distinct(raw: bytes, record: bytes, fields: dict[str, msgspec.Raw]) -> bool:
+    """Return whether no key of a wrapper (plain ASCII, no backslash) can have stood there twice.
+
+    Without the record a wrapper of plain values has one opening brace, and two quotes for each
+    key and each text. `fields` has only the last of two equal keys, so the other's quotes are
+    then too many.
+    """
+    start = raw.find(record)
+    rest = raw[:start] + raw[start + len(record) :]
+    quotes = 2 * len(fields) + 2
+    for value in fields.values():
+        if bytes(value)[:1] == b'"':
+            quotes += 2
+    return rest.count(b'"') == quotes and rest.count(b"{") == 1 and b"[" not in rest
+
+
+def _strict(raw: bytes, scheme: Scheme, label: str | None) -> Record | Document:
+    value = parse(raw, max_bytes=OBJECT_CAP)
+    if not isinstance(value, dict):
+        raise RefusedError(
+            f"expected a JSON object as a record, got {_article(value)}: add it as a file "
+            "with `--as file` if its bytes are meant"
+        )
+    if value.get("bundle_type") == BUNDLE_TYPE:
+        return Document(record=_bundled(value, scheme, label), raw=raw)
+    if "canonical_record" in value:
+        return _stated(value, scheme, label)
+    if "state_type" in value:
+        raise RefusedError("this is a state document, not a record: add the record or its bundle")
+    for name in _STATEMENTS:
+        if name in value:
+            raise RefusedError(f"it states {name} but has no canonical_record: expected both")
+    return read_record(raw, scheme=scheme, label=label)
+
+
+def _article(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _stated(value: dict[str, Any], scheme: Scheme, label: str | None) -> Record:
+    """Return the `canonical_record` of `value`, checked against what stands beside it."""
+    return read_record(
+        # Both schemes are functions of the value, so writing it again changes nothing.
+        json.dumps(value["canonical_record"], ensure_ascii=False).encode("utf-8"),
+        scheme=scheme,
+        stated_sha256=_text(value, "canonical_sha256"),
+        stated_number=_text(value, "pith_number"),
+        label=label,
+    )
+
+
+def _text(value: dict[str, Any], name: str) -> str | None:
+    text = value.get(name)
+    if text is None or isinstance(text, str):
+        return text
+    raise RefusedError(f"{name} is {_article(text)}: expected text")
+
+
+def _bundled(bundle: dict[str, Any], scheme: Scheme, label: str | None) -> Record:
+    """Return a bundle's record; its own `record_created` events must speak of the same one."""
+    if "canonical_record" not in bundle:
+        raise RefusedError("the bundle has no canonical_record: fetch it again from its source")
+    record = _stated(bundle, scheme, label)
+    short = _text(bundle, "short_pith_number")
+    if short is not None and short != short_pith_number(record.digest):
+        raise RefusedError(
+            f"expected the stated short_pith_number {short!r:.40}, got "
+            f"{short_pith_number(record.digest)} from the record"
+        )
+    events = bundle.get("events", [])
+    if not isinstance(events, list):
+        raise RefusedError(f"events is {_article(events)}: expected an array")
+    for event in events:
+        if isinstance(event, dict) and event.get("event_type") == "record_created":
+            _check_created(event.get("payload"), record)
+    return record
+
+
+def _check_created(payload: Any, record: Record) -> None:
+    if not isinstance(payload, dict):
+        raise RefusedError("the bundle's record_created event has no payload")
+    stated = _text(payload, "canonical_sha256")
+    if stated is None or stated.lower() != record.digest.hex():
+        raise RefusedError(
+            f"the bundle's record_created event is about {stated!r:.80}, but its record is "
+            f"{record_id(record.digest)}: fetch the bundle again from its source"
+        )
+    if "canonical_record" in payload:
+        _stated(
+            {"canonical_record": payload["canonical_record"], "canonical_sha256": stated},
+            record.scheme,
+            None,
+        )
+
+
+def split_array(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (1-based line, text) of each item of a JSON array.
+
+    Raises:
+        RefusedError: not a JSON array.
+    """
+    try:
+        items = _items.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise RefusedError(f"expected a JSON array of records: {error!s:.200}") from None
+    line, at = 1, 0
+    for item in items:
+        text = bytes(item)
+        start = raw.index(text, at)
+        line += raw.count(b"\n", at, start)
+        yield line, text
+        line += text.count(b"\n")
+        at = start + len(text)
