@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import urllib3.connection
 import urllib3.connectionpool
+from urllib3.exceptions import ProtocolError
 
 _Address = tuple[int, int, int, str, Any]
 """What getaddrinfo gives: family, kind, protocol, canonical name, address."""
@@ -131,12 +132,20 @@ def _resolve(host: str, port: int, timeout_s: float) -> list[_Address]:
 
 class _HTTPConnection(urllib3.connection.HTTPConnection):
     def _new_conn(self) -> socket.socket:
-        return connect(self.host, self.port, float(self.timeout or 0))
+        return _connect_for(self)
 
 
 class _HTTPSConnection(urllib3.connection.HTTPSConnection):
     def _new_conn(self) -> socket.socket:
-        return connect(self.host, self.port, float(self.timeout or 0))
+        return _connect_for(self)
+
+
+def _connect_for(connection: urllib3.connection.HTTPConnection) -> socket.socket:
+    """Connect; urllib3 passes over a bare ConnectionResetError, as if sending had failed."""
+    try:
+        return connect(connection.host, connection.port, float(connection.timeout or 0))
+    except OSError as error:
+        raise ProtocolError("no connection", error) from error
 
 
 class HTTPPool(urllib3.connectionpool.HTTPConnectionPool):

@@ -95,7 +95,7 @@ def test_enough_that_agree_do_without_one_that_fails(bad: str) -> None:
         assert made.header(3) == CHAIN[3]
         assert made.header(9) is None
         assert made.tip() == tip(5)
-        assert time.monotonic() - began < 4 * TIMEOUT_S + 0.4
+        assert time.monotonic() - began < 4 * TIMEOUT_S + 2
 
 
 def test_too_few_answers_name_who_failed_and_keep_the_longest_wait() -> None:

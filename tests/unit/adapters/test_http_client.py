@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import socket
 import ssl
@@ -26,10 +27,11 @@ from support.tls import self_signed
 
 from anchord import __version__
 from anchord.adapters.http import Client
+from anchord.adapters.http.deadline import TotalTimeoutSocket
 from anchord.errors import AnchordError, ConfigError, NetworkError, ProtocolError
 
 TIMEOUT_S = 0.3
-SLACK_S = 0.25
+SLACK_S = 1.0
 """What threads may lose on a busy machine with two cores."""
 
 
@@ -85,7 +87,7 @@ SLOW = {
     "silent after the request": always(SILENCE),
     "silent after the headers": always(HEAD, SILENCE),
     "silent within the body": always(HEAD + b"x" * 50, SILENCE),
-    "dripping the status line": lambda _: drip(HEAD, 0.05),
+    "dripping the status line": lambda _: drip(HEAD, 0.1),
     "dripping one endless header": lambda _: drip(b"HTTP/1.0 200 OK\r\nX: " + b"a" * 100, 0.05),
     "dripping the body": lambda _: [HEAD, *drip(b"x" * 100, 0.05)],
     "dripping chunks": lambda _: [
@@ -182,6 +184,17 @@ def test_a_reset_while_sending_is_a_network_error(client: Client) -> None:
         pytest.raises(NetworkError, match=f"127.0.0.1:{server.port}"),
     ):
         client.post(server.url, body=b"x" * 5_000_000)
+
+
+def test_a_reset_while_connecting_is_a_network_error(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reset(*_args: object) -> None:
+        raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+    monkeypatch.setattr(TotalTimeoutSocket, "connect", reset)
+    with pytest.raises(NetworkError, match="Connection reset by peer"):
+        client.get("http://127.0.0.1:1")
 
 
 def test_a_dead_port_is_a_network_error(client: Client) -> None:
