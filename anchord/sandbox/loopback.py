@@ -11,6 +11,7 @@ import selectors
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ from anchord.sandbox.faults import FaultBoard
 
 HOST = "127.0.0.1"
 Serve = Callable[[socket.socket], None]
+_GLANCE_S = 0.02
+"""How often a held connection is looked at."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -154,12 +157,12 @@ class Acceptor:
         Returns:
             True when the time is up and both are still there.
         """
-        step = 0.02
-        waited = 0.0
-        while seconds is None or waited < seconds:
-            if self.stopping.wait(step) or gone(connection):
+        end = None if seconds is None else time.monotonic() + seconds
+        while end is None or (left := end - time.monotonic()) > 0:
+            if self.stopping.wait(_GLANCE_S if end is None else min(_GLANCE_S, left)):
                 return False
-            waited += step
+            if gone(connection):
+                return False
         return True
 
 
