@@ -227,12 +227,26 @@ def _marks(first: int, count: int, network: Network) -> dict[int, bytes | None]:
     return marks
 
 
+def _has_work(block: bytes, bits: int, network: Network) -> bool:
+    """Return whether a hash meets the bits stated with it (`CheckProofOfWork`)."""
+    try:
+        target = target_of(bits)
+    except VerificationError:
+        return False
+    return int.from_bytes(block, "little") <= target <= network.pow_limit
+
+
 def _refusal(before: _State, raw: bytes, network: Network, window: tuple[int, int]) -> HeaderError:
     """Return the first rule a header breaks, in the words of Bitcoin Core."""
     header, height, block = parse_header(raw), before.height + 1, block_hash(raw)
     earliest, latest = window
     floor = version_floor(height, network)
     cases = [
+        (
+            not _has_work(block, header.bits, network),
+            "high-hash",
+            f"hash {display(block)} does not meet bits {header.bits:08x}, or these are too easy",
+        ),
         (
             header.prev_hash != before.hash,
             "bad-prevblk",
