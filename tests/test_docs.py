@@ -198,9 +198,9 @@ def test_event_example_is_what_anchord_renders(name: str) -> None:
         payload={key: value for key, value in stated["payload"].items() if key not in slots},
         slots=slots,
     )
-    values = {key: stated["payload"][key].encode() for key in slots}
-    values["subject"] = core.subject(number=stated["subject_pith_number"], record_id="")
-    body = core.template(common).render(values)
+    columns = {key: [stated["payload"][key].encode()] for key in slots}
+    columns["subject"] = [core.subject(number=stated["subject_pith_number"], record_id="")]
+    (body,) = core.template(common).render(columns)
     assert body == canonical(stated)
     assert core.event_id(core.event_digest(body)) == wanted
 
