@@ -58,6 +58,13 @@ def test_without_the_option_a_skip_is_a_skip(tmp_path: Path) -> None:
     assert run(tmp_path, SKIPPED) == 0
 
 
-def test_the_oracle_may_be_left_out_only_where_it_has_no_wheel() -> None:
-    allowed = skips.is_allowed("py-bitcoinkernel has no wheel for this Python")
-    assert allowed == (sys.version_info >= (3, 14))
+def test_the_oracle_may_be_absent_only_where_it_has_no_wheels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    oracle = tmp_path / "test_oracle.py"
+    oracle.write_text("import pbk\n", "utf-8")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for version, left_out in [((3, 13), None), ((3, 14), True)]:
+        monkeypatch.setattr(sys, "version_info", version)
+        assert skips.pytest_ignore_collect(oracle) is left_out
+    assert skips.pytest_ignore_collect(TESTS / "conftest.py") is None
