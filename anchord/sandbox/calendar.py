@@ -6,6 +6,7 @@ aggregator, journal and stamper.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
@@ -72,12 +73,15 @@ class Calendar:
         self.aggregator = Aggregator(uri, key, self.journal, tick_s=tick_s)
         self._lock = threading.Lock()
         self._scanned = 0
+        self._paused = 0
         self._not_before: dict[bytes, float] = {}
         self.scan()
 
     def scan(self) -> None:
         """Hand new commitments of the journal to the stamper."""
         with self._lock:
+            if self._paused:
+                return  # a submit on its way must stay unknown for a while
             new = self.journal.chunk(self._scanned, 1 << 30)
             self._scanned += len(new)
             now = time.monotonic()
@@ -121,23 +125,34 @@ class Calendar:
             return Answer(400, b"digest too long", sized=False)
         digest = request.read(int(stated))
         wrong = request.fault_is("other-digest")
-        stamp = self.aggregator.submit(os.urandom(32) if wrong else digest)
-        if stamp is None:
-            raise HangUpError
         late = request.fault_is("not-found-after-submit")
-        if late:
-            self._delay(stamp, late)
+        submit = functools.partial(self._submit_late, late) if late else self._submit
+        stamp = submit(os.urandom(32) if wrong else digest)
         self.scan()
         foreign = request.fault_is("foreign-uri")
         if foreign:
             stamp = _with_uri(stamp, foreign.text("uri", _FOREIGN))
         return Answer(200, _serialised(stamp), _BINARY)
 
-    def _delay(self, stamp: Timestamp, fault: Fault) -> None:
-        """Leave a commitment in the journal only, as a busy stamper does."""
-        commitment = next(leaf.msg for leaf in _leaves(stamp))
+    def _submit(self, digest: bytes) -> Timestamp:
+        stamp = self.aggregator.submit(digest)
+        if stamp is None:
+            raise HangUpError
+        return stamp
+
+    def _submit_late(self, fault: Fault, digest: bytes) -> Timestamp:
+        """Leave a commitment in the journal only for a while, as a busy stamper does."""
         with self._lock:
-            self._not_before[commitment] = time.monotonic() + fault.number("delay_s", 1.0)
+            self._paused += 1
+        try:
+            stamp = self._submit(digest)
+            commitment = next(leaf.msg for leaf in _leaves(stamp))
+            with self._lock:
+                self._not_before[commitment] = time.monotonic() + fault.number("delay_s", 1.0)
+        finally:
+            with self._lock:
+                self._paused -= 1
+        return stamp
 
     def _timestamp(self, request: Request) -> Answer:
         try:

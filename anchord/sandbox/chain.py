@@ -218,7 +218,12 @@ class Chain:
                 file.truncate(good)
 
     def _replay(self, raw: bytes) -> None:
-        parent = self._by_hash[raw[4:36]]
+        parent = self._by_hash.get(raw[4:36])
+        if parent is None:
+            raise ConfigError(
+                f"{self._file} holds a block whose parent is not in it: remove the folder it is "
+                "in, and the sandbox starts anew"
+            )
         block = Block(parent.height + 1, raw[:80], _transactions(raw))
         self._by_hash[block.hash] = block
         if block.height <= self.height:

@@ -20,12 +20,18 @@ _LONG = (("Cache-Control", "public, max-age=157784630"),)
 
 
 class Branch:
-    """Another branch than the chain's: the same up to a height, then its own headers."""
+    """Another branch than the chain's: the same up to a height, then its own headers.
 
-    def __init__(self, chain: Chain, first: int) -> None:
+    Args:
+        chain: what it branches off.
+        first: height of the first header of its own.
+        height: how high it is.
+    """
+
+    def __init__(self, chain: Chain, first: int, height: int) -> None:
         self._blocks: list[Block] = []
-        for height in range(chain.height + 1):
-            self._blocks.append(self._other(height) if height >= first else _same(chain, height))
+        for at in range(height + 1):
+            self._blocks.append(self._other(at) if at >= first else _same(chain, at))
         self._by_hash = {block.hash: block for block in self._blocks}
 
     def _other(self, height: int) -> Block:
@@ -64,7 +70,7 @@ class Explorer:
     def __init__(self, name: str, chain: Chain) -> None:
         self.name = name
         self._chain = chain
-        self._branches: dict[tuple[int, int], Branch] = {}
+        self._branches: dict[tuple[int, bytes], Branch] = {}
 
     def route(self, method: str, path: str) -> str:
         """Return the name of an Esplora path, or `other`."""
@@ -85,7 +91,7 @@ class Explorer:
     def answer(self, request: Request) -> Answer:
         """Answer as electrs does."""
         parts = request.path.removeprefix(BASE).strip("/").split("/")
-        view = self._view(request.fault_is("disagree"))
+        view = self._view(request.fault)
         match self.route(request.method, request.path):
             case "tip-height":
                 return Answer(200, str(view.tip.height).encode(), headers=_SHORT)
@@ -100,11 +106,14 @@ class Explorer:
 
     def _view(self, fault: Fault | None) -> Chain | Branch:
         """Return the branch this server believes in; it stays the same while the tip does."""
-        if fault is None:
+        if fault is None or fault.kind not in {"disagree", "behind"}:
             return self._chain
-        key = (int(fault.number("from", 1)), self._chain.height)
+        height = self._chain.height
+        if fault.kind == "behind":
+            return Branch(self._chain, height + 1, max(0, height - int(fault.number("blocks", 1))))
+        key = (max(1, int(fault.number("from", 1))), self._chain.tip.hash)
         if key not in self._branches:
-            self._branches[key] = Branch(self._chain, max(1, key[0]))
+            self._branches[key] = Branch(self._chain, key[0], height)
         return self._branches[key]
 
 

@@ -76,7 +76,14 @@ KINDS = {
     ),
     "not-found": _calendar("says Not found for every commitment", "timestamp"),
     "warm-up": Kind("says that it is still loading (code -28)", frozenset({NODE})),
+    "syncing": Kind("says that it is still downloading blocks", frozenset({NODE})),
     "unauthorized": Kind("refuses every password (401)", frozenset({NODE})),
+    "behind": Kind(
+        "does not know the newest blocks yet (blocks: how many)",
+        frozenset({EXPLORER}),
+        None,
+        frozenset({"blocks"}),
+    ),
     "disagree": Kind(
         "follows another branch from height `from`",
         frozenset({EXPLORER}),

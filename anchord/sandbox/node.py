@@ -7,6 +7,7 @@ both work, as in Core.
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import secrets
 from collections.abc import Callable
@@ -87,22 +88,22 @@ class Node:
         if sent not in self._allowed or request.fault_is("unauthorized"):
             realm = (("WWW-Authenticate", 'Basic realm="jsonrpc"'),)
             return Answer(401, b"", None, realm)
-        warming = request.fault_is("warm-up") is not None
+        kind = request.fault.kind if request.fault else None
         try:
             call = json.loads(body)
         except ValueError:
             return _failed(None, RpcError(PARSE_ERROR, "Parse error"))
         if isinstance(call, list):
-            replies = [self._reply(one, warming=warming)[0] for one in call]
+            replies = [self._reply(one, fault=kind)[0] for one in call]
             return json_answer(replies)
-        reply, status = self._reply(call, warming=warming)
+        reply, status = self._reply(call, fault=kind)
         return json_answer(reply, status)
 
-    def _reply(self, call: Any, *, warming: bool) -> tuple[dict[str, Any], int]:
+    def _reply(self, call: Any, *, fault: str | None) -> tuple[dict[str, Any], int]:
         """Return the answer to one call and the HTTP status it has alone."""
         asked = call if isinstance(call, dict) else {}
         try:
-            result = self._call(asked, warming=warming)
+            result = self._call(asked, fault=fault)
         except RpcError as error:
             modern = asked.get("jsonrpc") == "2.0"
             return _error(asked, error), 200 if modern else _STATUS.get(error.code, 500)
@@ -110,24 +111,26 @@ class Node:
             return {"jsonrpc": "2.0", "result": result, "id": asked.get("id")}, 200
         return {"result": result, "error": None, "id": asked.get("id")}, 200
 
-    def _call(self, asked: dict[str, Any], *, warming: bool) -> Any:
+    def _call(self, asked: dict[str, Any], *, fault: str | None) -> Any:
         method, params = asked.get("method"), asked.get("params") or []
         if not isinstance(method, str):
             raise RpcError(INVALID_REQUEST, "Missing method" if asked else "Invalid Request object")
         self._counts.add(self.name, method)
-        if warming:
+        if fault == "warm-up":
             raise RpcError(WARM_UP, "Loading block index…")
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, "Method not found")
         try:
-            with self._chain.lock:
-                return (
-                    self.methods[method](*params)
-                    if isinstance(params, list)
-                    else (self.methods[method](**params))
-                )
+            bound = inspect.signature(self.methods[method]).bind(
+                *(params if isinstance(params, list) else ()),
+                **(params if isinstance(params, dict) else {}),
+            )
         except TypeError:
             raise RpcError(MISC_ERROR, f"{method}: wrong number of arguments") from None
+        with self._chain.lock:
+            result = self.methods[method](*bound.args, **bound.kwargs)
+        still = fault == "syncing" and method == "getblockchaininfo"
+        return result | _syncing(result["blocks"]) if still else result
 
     def _hash_at(self, height: Any) -> str:
         if isinstance(height, bool) or not isinstance(height, int):
@@ -166,7 +169,7 @@ class Node:
 
     def _block(self, blockhash: Any, verbosity: Any = 1) -> Any:
         block = self._find(blockhash)
-        if int(verbosity) == 0:
+        if not verbosity:
             return block.raw.hex()
         txids = [tx.display_txid for tx in block.transactions]
         size = len(block.raw)
@@ -219,6 +222,11 @@ class Node:
             "pruned": False,
             "warnings": ["sandbox, not Bitcoin"],
         }
+
+
+def _syncing(blocks: int) -> dict[str, Any]:
+    """Return what differs while a node still downloads blocks."""
+    return {"headers": 2 * blocks, "verificationprogress": 0.5, "initialblockdownload": True}
 
 
 def _target_facts() -> dict[str, Any]:

@@ -156,8 +156,7 @@ class Stamper:
                 if not drop:
                     self._revived.insert(0, stamped.tx)
                 continue
-            for commitment in stamped.commitments:
-                self._paths.pop(commitment, None)
+            self._withdraw(stamped)
             self._pending = dict.fromkeys([*stamped.commitments, *self._pending])
 
     def _coin(self) -> Coin:
@@ -185,6 +184,11 @@ class Stamper:
         stamped.served = True
         _append_lines(self._paths_file, [[key.hex(), path.hex()] for key, path in new.items()])
 
+    def _withdraw(self, stamped: Stamped) -> None:
+        """Forget paths that a reorg made void; an empty path in the file says so."""
+        gone = [c for c in stamped.commitments if self._paths.pop(c, None) is not None]
+        _append_lines(self._paths_file, [[commitment.hex(), ""] for commitment in gone])
+
     def _remember(self, tx: Transaction, commitments: list[bytes], coin: Coin) -> None:
         # Written before the block: after a crash in between, the commitments are simply pending.
         self._sent[tx.txid] = (tx, commitments, coin)
@@ -198,6 +202,7 @@ class Stamper:
     def _load(self) -> None:
         for key, path in _lines(self._paths_file):
             self._paths[bytes.fromhex(key)] = bytes.fromhex(path)
+        self._paths = {key: path for key, path in self._paths.items() if path}
         for raw, commitments, (txid, index, value) in _lines(self._sent_file):
             tx = Transaction(bytes.fromhex(raw))
             coin = Coin(bytes.fromhex(txid), index, value)

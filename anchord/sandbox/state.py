@@ -108,7 +108,7 @@ def read_run_file(directory: Path) -> dict[str, Any]:
     return document
 
 
-def ask(control: str, method: str, path: str, body: Any = None) -> Any:
+def ask(control: str, method: str, path: str, body: Any = None) -> dict[str, Any]:
     """Call a running sandbox's control address and return its JSON answer.
 
     Raises:
@@ -120,7 +120,7 @@ def ask(control: str, method: str, path: str, body: Any = None) -> Any:
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
         response = connection.getresponse()
-        document = json.loads(response.read())
+        document: dict[str, Any] = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise NetworkError(
             f"the sandbox does not answer at {control} ({error}): start it again"
@@ -128,7 +128,7 @@ def ask(control: str, method: str, path: str, body: Any = None) -> Any:
     finally:
         connection.close()
     if response.status != http.client.OK:
-        raise ConfigError(document["error"])
+        raise ConfigError(str(document.get("error", document)))
     return document
 
 

@@ -201,13 +201,24 @@ def test_a_path_that_was_served_stays_void_after_a_deeper_reorg(drop):
     assert stamper.path(commitment(2))
 
 
-def test_repair_stamps_again_what_a_deep_reorg_made_void():
-    chain, stamper = stamped_chain(repair=True)
+def test_repair_stamps_again_what_a_deep_reorg_made_void(tmp_path):
+    chain, stamper = stamped_chain(tmp_path, repair=True)
     chain.mine(2)
     void = stamper.path(commitment(1))
-    chain.reorg(3)
+    chain.reorg(3, drop=True)
+    assert stamper.path(commitment(1)) is None
+    assert Stamper(chain, 1, confirmations=3, folder=tmp_path).path(commitment(1)) is None
     chain.mine(3)
     assert stamper.path(commitment(1)) not in {None, void}
+
+
+def test_a_chain_file_with_a_hole_is_refused_with_what_to_do(tmp_path):
+    file = tmp_path / "chain.dat"
+    chain = Chain(file)
+    first = len(chain.block(1).raw) + 8
+    file.write_bytes(file.read_bytes()[first:])
+    with pytest.raises(ConfigError, match="starts anew"):
+        Chain(file)
 
 
 def test_a_restarted_stamper_serves_what_was_served_and_finds_its_transactions(tmp_path):

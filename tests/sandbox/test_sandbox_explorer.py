@@ -71,3 +71,12 @@ def test_the_servers_agree_until_one_follows_another_branch(sandbox, esplora):
     assert esplora("/blocks/tip/height", server=1) == esplora("/blocks/tip/height")
     sandbox.clear_faults("explorer-2")
     assert esplora("/block-height/125", server=1)[1] == ours
+
+
+def test_a_server_that_is_behind_does_not_know_the_newest_blocks(sandbox, esplora):
+    sandbox.fault("explorer-1", "behind", blocks=2)
+    newest = sandbox.chain.tip.display_hash
+    assert esplora("/blocks/tip/height") == (200, str(sandbox.height - 2))
+    assert esplora(f"/block-height/{sandbox.height}")[0] == 404
+    assert esplora(f"/block/{newest}/header")[0] == 404
+    assert esplora("/block-height/100") == esplora("/block-height/100", server=1)

@@ -153,6 +153,20 @@ def test_warm_up_has_cores_code_and_ends(sandbox, rpc):
     assert rpc("getblockcount")[0] == 200
 
 
+def test_a_syncing_node_says_so_until_its_count_is_used_up(sandbox, result):
+    sandbox.fault("node", "syncing", count=1)
+    info = result("getblockchaininfo")
+    assert info["initialblockdownload"] is True
+    assert info["headers"] > info["blocks"]
+    assert result("getblockchaininfo")["initialblockdownload"] is False
+
+
+def test_every_password_is_refused_on_command(sandbox, rpc):
+    sandbox.fault("node", "unauthorized", count=1)
+    assert rpc("getblockcount")[0] == 401
+    assert rpc("getblockcount")[0] == 200
+
+
 def test_python_bitcoinlib_reads_chain_headers_and_blocks(sandbox):
     sandbox.mine(1)
     proxy = bitcoin.rpc.Proxy(service_url=sandbox.node_auth_url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import signal
 import threading
 from collections.abc import Callable
@@ -98,6 +99,7 @@ def _run(directory: Path, options: dict[str, Any], *, as_json: bool) -> None:
 
 def _welcome(sandbox: Sandbox, config: Path) -> None:
     say = notes()
+    say.soft_wrap = True
     say.print(f"[bold]sandbox, not Bitcoin[/bold]: {sandbox.directory}")
     for calendar in sandbox.calendars:
         say.print(f"  {calendar.name:<12}{calendar.url}")
@@ -107,8 +109,9 @@ def _welcome(sandbox: Sandbox, config: Path) -> None:
     for number, address in enumerate(sandbox.peer_addresses, 1):
         say.print(f"  {f'peer-{number}':<12}{address}")
     # The sandbox's node password opens nothing but the sandbox; it is what `ots` needs here.
-    words = _NEXT.format(config=config, folder=sandbox.directory, node=sandbox.node_auth_url)
-    say.print(words, end="", markup=False, soft_wrap=True)
+    config_, folder = shlex.quote(str(config)), shlex.quote(str(sandbox.directory))
+    words = _NEXT.format(config=config_, folder=folder, node=sandbox.node_auth_url)
+    say.print(words, end="", markup=False)
 
 
 def _folder_of(config_path: str | None) -> Path:
