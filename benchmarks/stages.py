@@ -11,8 +11,10 @@ A copy of the store makes pass 1 once more without signing, which tells what sea
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +28,9 @@ SERVED_AFTER = 6
 """Blocks before a calendar of the sandbox gives out its path."""
 SIGNED_AFTER = 12
 """Blocks before anchord signs: later than the path, so that pass 2 checks and pass 3 signs."""
+POLL_MAX_S = 2
+"""Longest wait between two questions, as the sandbox's configuration sets it."""
+IDLE_PASSES = 9
 STARTS = 9
 """How often a start is measured; the median counts."""
 
@@ -55,19 +60,23 @@ class Bench:
 
     def rows(self) -> Iterator[Row]:
         """Run everything and yield each stage's row as soon as it is known."""
-        measure.workload("records", self.count, self.records)
         self.home.mkdir(parents=True)
+        measure.workload("records", self.count, self.records)
         with self.sandbox:
             self._configure(self.sandbox.write_config())
             measure.anchord("init", cwd=self.home)
             yield self._stage("add", lambda: self._anchord("add", str(self.records)))
             yield self._seal_alone()
-            yield self._stage("pass 1: seal + submit + sign + append", self._pass)
-            self.sandbox.mine(SERVED_AFTER)
-            yield self._stage("pass 2: upgrade + verify", self._pass)
-            self.sandbox.mine(SIGNED_AFTER - SERVED_AFTER)
-            yield self._stage("pass 3: sign + append", self._pass)
-            yield self._stage("idle pass", self._pass)
+            yield self._stage(
+                "pass 1: seal + submit + sign + append", lambda: self._pass(signed=self.count)
+            )
+            self._mine(SERVED_AFTER)
+            yield self._stage("pass 2: upgrade + verify", lambda: self._pass(upgraded=3, signed=0))
+            self._mine(SIGNED_AFTER - SERVED_AFTER)
+            yield self._stage(
+                "pass 3: sign + append", lambda: self._pass(upgraded=0, signed=self.count)
+            )
+            yield from self._idle()
             yield self._export()
 
     def _configure(self, file: Path) -> None:
@@ -80,8 +89,18 @@ class Bench:
     def _anchord(self, *words: str) -> measure.Cost:
         return measure.anchord(*words, cwd=self.home)
 
-    def _pass(self) -> measure.Cost:
-        return measure.anchord("run-once", cwd=self.home, allowed=(0, 3))
+    def _mine(self, blocks: int) -> None:
+        """Mine, and let every time that was set for another try go by."""
+        self.sandbox.mine(blocks)
+        time.sleep(POLL_MAX_S + 1)
+
+    def _pass(self, **expected: int) -> measure.Cost:
+        """Make one pass, which must have done what its stage is about and nothing else."""
+        cost = measure.anchord("run-once", "--json", cwd=self.home, allowed=(0, 3))
+        report = json.loads(cost.stdout)
+        if any(report[key] != value for key, value in expected.items()):
+            raise measure.StageError(f"expected a pass with {expected}, it did {report}")
+        return cost
 
     def _asked(self) -> int:
         return sum(
@@ -99,6 +118,18 @@ class Bench:
             measure.bytes_under(self.home, "anchord.db*"), self._asked() - before,
         )  # fmt: skip
 
+    def _idle(self) -> Iterator[Row]:
+        """A pass with nothing to do: the whole command, and the pass within a running process."""
+        nothing = {"sealed": 0, "submitted": 0, "upgraded": 0, "signed": 0}
+        yield self._stage("idle pass: the command", lambda: self._pass(**nothing))
+        before = measure.bytes_under(self.home, "anchord.db*")
+        cost, said = measure.workload("idle", IDLE_PASSES, self.home / "anchord.toml")
+        after = measure.bytes_under(self.home, "anchord.db*")
+        yield Row(
+            "idle pass", self.count, float(said["result"]), cost.cpu_s, cost.peak_kib,
+            after, 0, f"median of {IDLE_PASSES}; {after - before} bytes written",
+        )  # fmt: skip
+
     def _seal_alone(self) -> Row:
         """Pass 1 on a copy of the store, with signing of submissions switched off."""
         original, self.home = self.home, self.folder / "copy"
@@ -110,7 +141,9 @@ class Bench:
         )
         config.write_text(text, encoding="utf-8")
         try:
-            return self._stage("seal + submit alone", self._pass)
+            return self._stage(
+                "seal + submit alone", lambda: self._pass(sealed=self.count, signed=0)
+            )
         finally:
             shutil.rmtree(self.home)
             self.home = original

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import resource
+import statistics
 import sys
 import time
 from hashlib import sha256
@@ -116,6 +117,25 @@ def own(count: int) -> dict[str, Any]:
     return _timed(work)
 
 
+def idle(count: int, config: str) -> dict[str, Any]:
+    """Make `count` passes with nothing to do, in one process; the result is the median."""
+    from anchord.app.wiring import open_app
+    from anchord.engine.run import run_pass
+
+    with open_app(config) as app:
+        parts = app.parts(lambda _stage, _done, _total: None)
+
+        def work() -> float:
+            took = []
+            for _ in range(count):
+                began = time.perf_counter()
+                run_pass(parts, app.clock.now())
+                took.append(time.perf_counter() - began)
+            return statistics.median(took)
+
+        return _timed(work)
+
+
 def records(count: int, file: str) -> dict[str, Any]:
     """Write synthetic records to a file."""
     return _timed(lambda: synthetic.write_records(Path(file), count))
@@ -130,6 +150,7 @@ WORKLOADS: dict[str, Callable[..., dict[str, Any]]] = {
     "sign": sign,
     "library": library,
     "own": own,
+    "idle": idle,
     "records": records,
     "headers": headers,
 }
