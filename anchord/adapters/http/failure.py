@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterator
 
 import urllib3
+from urllib3.exceptions import ProxyError
 
 from anchord.adapters.http.words import clean
 from anchord.errors import AnchordError, NetworkError, ProtocolError
@@ -36,8 +37,9 @@ def failure(error: Exception, who: str, timeout_s: float, *, late: bool) -> Anch
         )
     broken = _first(causes, OSError, http.client.IncompleteRead)
     if broken:
+        way = " through the environment's proxy" if _first(causes, ProxyError) else ""
         return NetworkError(
-            f"{who}: the connection failed ({_reason(broken)}); it is tried again later"
+            f"{who}: the connection{way} failed ({_reason(broken)}); it is tried again later"
         )
     return ProtocolError(
         f"{who}: expected an HTTP answer, got something else ({_reason(causes[-1])}); "
@@ -61,6 +63,6 @@ def _first(causes: tuple[BaseException, ...], *kinds: type[BaseException]) -> Ba
 
 
 def _reason(error: BaseException) -> str:
-    """Say what went wrong in the operating system's words, or else in the error's name."""
-    words = error.strerror if isinstance(error, OSError) and error.strerror else None
+    """Say what went wrong in the system's words where there are any, else by the error's name."""
+    words = (error.strerror or str(error)) if isinstance(error, OSError) else ""
     return clean(words or type(error).__name__)

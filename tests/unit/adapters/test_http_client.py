@@ -364,7 +364,7 @@ def test_a_proxy_of_the_environment_is_used_with_its_password(
 ) -> None:
     with ScriptedServer(always(reply(b"", "407 Proxy Authentication Required"))) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://user:hush@127.0.0.1:{proxy.port}")
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError, match=r"proxy failed .*407") as caught:
             Client(TIMEOUT_S).get("https://calendar.example.org/x")
     (asked,) = proxy.asked
     assert (asked.method, asked.path) == ("CONNECT", "calendar.example.org:443")
