@@ -155,6 +155,8 @@ class Peer:
                 part = self._socket.recv(count - len(buffer))
             except TimeoutError:
                 raise NetworkError(self._too_slow()) from None
+            except ConnectionError:
+                raise NetworkError("hung up") from None
             except OSError as error:
                 raise NetworkError(f"connection broke: {error}") from None
             if not part:
@@ -170,6 +172,8 @@ class Peer:
             self._socket.sendall(head + payload)
         except TimeoutError:
             raise NetworkError(self._too_slow()) from None
+        except ConnectionError:
+            raise NetworkError("hung up") from None
         except OSError as error:
             raise NetworkError(f"connection broke: {error}") from None
 

@@ -1,0 +1,342 @@
+"""The header file: what survives a crash, what is believed at opening, and what is cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.mining import NOW, mine
+
+from anchord.adapters.headers import chainmemo
+from anchord.adapters.headers.chainfile import ChainFile, writing
+from anchord.adapters.headers.headerfile import HeaderFileSource
+from anchord.core.chain import ChainState, HeaderError, extend, start
+from anchord.core.network import MAINNET, REGTEST
+from anchord.errors import ConfigError, FatalError, ProtocolError, StoreBusyError, TransientError
+
+
+@cache
+def chain() -> tuple[bytes, ChainState]:
+    return mine(3000)
+
+
+@cache
+def branch() -> tuple[bytes, ChainState]:
+    """Forks at 2990 and is longer by one."""
+    state = extend(start(REGTEST), chain()[0][: 2990 * 80], REGTEST, NOW)
+    return mine(11, after=state, salt=7)
+
+
+class FixedClock:
+    def now(self) -> int:
+        return NOW
+
+
+def source(path: Path, network: str = "regtest") -> HeaderFileSource:
+    return HeaderFileSource(path, network, [], 1, 1.0, FixedClock())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "headers.bin"
+
+
+@pytest.fixture
+def filled(path: Path) -> Path:
+    with writing(path, REGTEST) as file:
+        for at in range(0, 3000 * 80, 160_000):
+            file.append(chain()[0][at : at + 160_000], NOW)
+    return path
+
+
+def opened(path: Path) -> tuple[ChainState | None, list[str]]:
+    file = ChainFile(path, REGTEST)
+    file.close()
+    return file.state, file.notes
+
+
+def test_the_file_is_headers_back_to_back_from_genesis(filled: Path) -> None:
+    assert filled.read_bytes() == REGTEST.genesis + chain()[0]
+    state, notes = opened(filled)
+    assert state == chain()[1]
+    assert notes == []
+
+
+def test_a_file_of_another_program_needs_no_memo(path: Path) -> None:
+    path.write_bytes(REGTEST.genesis + chain()[0])
+    assert opened(path) == (chain()[1], [])
+    assert not chainmemo.memo_path(path).exists()
+
+
+@pytest.mark.parametrize("extra", [b"\0", b"\xff" * 79, b"\0" * 80, b"garbage" * 100])
+def test_a_torn_or_garbage_tail_is_noted_and_cut_by_the_next_writer(
+    filled: Path, extra: bytes
+) -> None:
+    with filled.open("ab") as file:
+        file.write(extra)
+    state, notes = opened(filled)
+    assert state == chain()[1]
+    assert f"{len(extra)} bytes after header 3000" in notes[-1]
+    assert filled.stat().st_size == 3001 * 80 + len(extra)
+    with writing(filled, REGTEST) as writer:
+        assert writer.tip == chain()[1]
+        assert writer.notes
+    assert filled.read_bytes() == REGTEST.genesis + chain()[0]
+    assert opened(filled) == (chain()[1], [])
+
+
+@settings(max_examples=25, deadline=None)
+@given(cut=st.integers(80, 3001 * 80))
+def test_a_file_cut_anywhere_is_the_chain_up_to_there(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "headers.bin"
+    path.write_bytes((REGTEST.genesis + chain()[0])[:cut])
+    state, _ = opened(path)
+    assert state is not None
+    assert state.height == cut // 80 - 1
+    with writing(path, REGTEST) as writer:
+        writer.append(chain()[0][(writer.tip.height) * 80 :], NOW)
+    assert opened(path) == (chain()[1], [])
+
+
+@pytest.mark.parametrize("at", [80, 81, 1000 * 80 + 5, 3000 * 80 + 79])
+def test_a_changed_byte_is_found_whatever_the_memo_says(filled: Path, at: int) -> None:
+    stat = filled.stat()
+    raw = bytearray(filled.read_bytes())
+    raw[at] ^= 1
+    filled.write_bytes(raw)
+    os.utime(filled, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    state, notes = opened(filled)
+    assert state is not None
+    assert state.height <= at // 80
+    assert state != chain()[1]
+    assert "not what was checked before" in notes[0]
+
+
+def test_a_memo_of_a_longer_file_is_not_believed(filled: Path) -> None:
+    os.truncate(filled, 100 * 80)
+    state, _ = opened(filled)
+    assert state == extend(start(REGTEST), chain()[0][: 99 * 80], REGTEST, NOW)
+
+
+@pytest.mark.parametrize("memo", [b"", b"{}", b"\xff\xfe", b"[1]", b'{"format":1}'])
+def test_a_broken_memo_costs_a_check_and_nothing_else(filled: Path, memo: bytes) -> None:
+    chainmemo.memo_path(filled).write_bytes(memo)
+    assert opened(filled) == (chain()[1], [])
+
+
+def test_a_memo_of_another_network_is_not_believed(filled: Path) -> None:
+    assert chainmemo.load_memo(filled, "regtest") is not None
+    assert chainmemo.load_memo(filled, "signet") is None
+
+
+def test_another_networks_file_is_refused_and_left_alone(filled: Path) -> None:
+    before = filled.read_bytes()
+    with pytest.raises(ConfigError, match="genesis header of mainnet"):
+        ChainFile(filled, MAINNET)
+    with pytest.raises(ConfigError, match="genesis"), writing(filled, MAINNET):
+        pass
+    assert filled.read_bytes() == before
+
+
+def test_a_file_that_is_none_is_refused_and_left_alone(path: Path) -> None:
+    path.write_bytes(b"# my notes\n" * 20)
+    with pytest.raises(ConfigError, match="genesis"), writing(path, REGTEST):
+        pass
+    assert path.read_bytes() == b"# my notes\n" * 20
+
+
+def test_bad_headers_are_not_appended(filled: Path) -> None:
+    before = filled.read_bytes()
+    with writing(filled, REGTEST) as file:
+        with pytest.raises(HeaderError, match="3001"):
+            file.append(chain()[0][:80], NOW)
+        assert file.tip == chain()[1]
+    assert filled.read_bytes() == before
+
+
+def test_a_branch_replaces_what_is_above_its_fork(filled: Path) -> None:
+    with writing(filled, REGTEST) as file:
+        file.replace(2990, [branch()[0]], NOW)
+        assert file.tip == branch()[1]
+        more, end = mine(3, after=branch()[1])
+        file.append(more, NOW)
+    assert filled.read_bytes() == REGTEST.genesis + chain()[0][: 2990 * 80] + branch()[0] + more
+    assert opened(filled) == (end, [])
+
+
+def test_a_branch_that_breaks_off_changes_nothing(filled: Path) -> None:
+    before = filled.read_bytes()
+
+    def broken() -> Iterator[bytes]:
+        yield branch()[0][:400]
+        raise ProtocolError("gone")
+
+    with writing(filled, REGTEST) as file:
+        with pytest.raises(ProtocolError):
+            file.replace(2990, broken(), NOW)
+        with pytest.raises(HeaderError):
+            file.replace(2990, [branch()[0][80:]], NOW)
+        assert file.tip == chain()[1]
+    assert filled.read_bytes() == before
+    names = {each.name for each in filled.parent.iterdir()}
+    assert names == {"headers.bin", "headers.bin.checked", "headers.bin.lock"}
+
+
+def test_a_reader_keeps_its_chain_while_another_is_put_in_place(filled: Path) -> None:
+    reader = ChainFile(filled, REGTEST)
+    assert not reader.is_changed
+    with writing(filled, REGTEST) as file:
+        file.replace(2990, [branch()[0]], NOW)
+    assert reader.read(2991, 1) == chain()[0][2990 * 80 : 2991 * 80]
+    assert reader.is_changed
+    reader.close()
+
+
+def test_two_writers_take_turns(filled: Path) -> None:
+    with (
+        writing(filled, REGTEST),
+        pytest.raises(StoreBusyError, match="another anchord process"),
+        writing(filled, REGTEST, wait_s=0.1),
+    ):
+        pass
+    with writing(filled, REGTEST, wait_s=0.1) as file:
+        assert file.tip == chain()[1]
+
+
+def test_a_full_disk_is_said_and_loses_nothing(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more, end = mine(5, after=chain()[1])
+    with writing(filled, REGTEST) as file:
+        monkeypatch.setattr(os, "pwrite", _no_space)
+        with pytest.raises(FatalError, match="No space"):
+            file.append(more, NOW)
+        monkeypatch.undo()
+        file.append(more, NOW)
+    assert opened(filled) == (end, [])
+
+
+def _no_space(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from anchord.adapters.headers import chainfile
+from anchord.core.network import REGTEST
+step, path, fork = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+data = sys.stdin.buffer.read()
+count = 0
+def counted(inner):
+    def call(*parts, **named):
+        global count
+        count += 1
+        if count == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inner(*parts, **named)
+    return call
+with chainfile.writing(path, REGTEST) as file:
+    os.fsync = counted(os.fsync)
+    os.pwrite = counted(os.pwrite)
+    Path.replace = counted(Path.replace)
+    Path.write_bytes = counted(Path.write_bytes)
+    if fork == file.tip.height:
+        file.append(data, 1_900_000_000)
+    else:
+        file.replace(fork, [data], 1_900_000_000)
+print("done", count)
+"""
+
+
+@pytest.mark.parametrize("fork", [3000, 2990])
+def test_kill_between_any_two_effects_leaves_the_old_chain_or_the_new(
+    filled: Path, fork: int
+) -> None:
+    """Each call that touches the disk is the last one once."""
+    more, end = mine(5, after=chain()[1]) if fork == 3000 else branch()
+    before = filled.read_bytes()
+    memo = chainmemo.memo_path(filled).read_bytes()
+    seen = set()
+    for step in range(1, 12):
+        filled.write_bytes(before)
+        chainmemo.memo_path(filled).write_bytes(memo)
+        run = subprocess.run(
+            [sys.executable, "-c", KILLED, str(step), str(filled), str(fork)],
+            input=more,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        state, _ = opened(filled)
+        assert state in (chain()[1], end)
+        seen.add(state.height if state else None)
+        if run.returncode == 0:
+            break
+        assert run.returncode == -9
+        with writing(filled, REGTEST) as file:
+            assert file.tip == state
+        assert not list(filled.parent.glob("*.branch"))
+    assert run.stdout.startswith(b"done")
+    assert seen == {3000, end.height}
+
+
+def test_a_source_gives_headers_and_its_tip(filled: Path) -> None:
+    own = source(filled)
+    assert own.name == "own headers"
+    tip = own.tip()
+    assert (tip.height, tip.hash, tip.time) == (
+        3000,
+        chain()[1].hash[::-1],
+        chain()[1].time,
+    )
+    assert own.header(0) == REGTEST.genesis
+    assert own.header(3000) == chain()[0][-80:]
+    assert own.header(3001) is None
+    assert own.header(-1) is None
+    own.close()
+    own.close()
+    assert own.header(1) == chain()[0][:80]
+    own.close()
+
+
+def test_a_source_without_headers_says_what_to_do(path: Path) -> None:
+    with pytest.raises(TransientError, match="anchord headers sync"):
+        source(path).tip()
+    assert not path.exists()
+
+
+def test_a_chain_short_of_work_is_no_answer(path: Path) -> None:
+    path.write_bytes(MAINNET.genesis)
+    own = source(path, "mainnet")
+    with pytest.raises(TransientError, match="less work than mainnet"):
+        own.tip()
+    own.close()
+
+
+def test_a_clock_before_the_tip_is_said(filled: Path) -> None:
+    class Early:
+        def now(self) -> int:
+            return chain()[1].time - 7201
+
+    own = HeaderFileSource(filled, "regtest", [], 1, 1.0, Early())
+    with pytest.raises(TransientError, match="set the clock"):
+        own.tip()
+    own.close()
+    assert opened(filled) == (chain()[1], [])
+
+
+def test_any_state_survives_its_memo(path: Path) -> None:
+    state = msgspec.structs.replace(chain()[1], work=(1 << 255) + 3)
+    chainmemo.save_memo(path, "mainnet", state, bytes(range(32)))
+    assert chainmemo.load_memo(path, "mainnet") == (state, bytes(range(32)))
