@@ -173,10 +173,11 @@ def _read(
 ) -> Iterator[Incoming]:
     """Open one piece of input, tell what it is, and read it; a failure refuses this piece only."""
     stream: BinaryIO | None = None
+    piped = piece.label is None
     try:
         stream = opener()
         head, body = look(stream)
-        if not head and name == STDIN:
+        if not head and piped:
             yield Rejection(where=STDIN, line=None, reason="is empty: expected records")
             return
         found = kind or kind_of(name, head, named=named)
@@ -188,5 +189,5 @@ def _read(
     except READ_ERRORS as error:
         yield Rejection(where=piece.where, line=None, reason=why(error))
     finally:
-        if stream is not None and name != STDIN:
+        if stream is not None and not piped:
             stream.close()

@@ -22,7 +22,7 @@ from enum import StrEnum
 import msgspec
 
 from anchord.adapters.sources.checksums import is_checksum_line
-from anchord.adapters.sources.streams import GZIP_MAGIC, unzipped_head
+from anchord.adapters.sources.streams import GZIP_MAGIC, HEAD, unzipped_head
 from anchord.core.proof import MAGIC
 
 BOM = b"\xef\xbb\xbf"
@@ -90,9 +90,13 @@ def _json_form(name: str, head: bytes) -> Kind:
     """Return whether JSON is one document or JSON Lines; a bad first line does not decide."""
     if _LINES_NAME.search(name):
         return Kind.RECORDS
-    whole = [line for line in head.split(b"\n")[:-1] if line.strip()]
-    objects = sum(map(_is_object, whole))
-    return Kind.RECORDS if whole and 2 * objects >= len(whole) else Kind.RECORD
+    lines = head.split(b"\n")
+    cut = len(head) >= HEAD
+    if cut:
+        lines.pop()
+    objects = [_is_object(line) for line in lines if line.strip()]
+    several = len(objects) + cut > 1 and 2 * sum(objects) >= len(objects) > 0
+    return Kind.RECORDS if several else Kind.RECORD
 
 
 def _is_object(line: bytes) -> bool:

@@ -14,6 +14,7 @@ is what:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,7 +37,8 @@ _MEANT = frozenset(("canonical_record", "bundle_type", "state_type", *_STATEMENT
 """Keys that say what an object is; without any of them it is itself the record."""
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_items = msgspec.json.Decoder(list[msgspec.Raw])
+_decoder = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def read_object(raw: bytes, scheme: Scheme, label: str | None = None) -> Record | Document:
@@ -124,7 +126,13 @@ def _strict(raw: bytes, scheme: Scheme, label: str | None) -> Record | Document:
 
 
 def _article(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "true or false",
+        type(None): "null",
+    }
     return names.get(type(value), "a number")
 
 
@@ -185,20 +193,35 @@ def _check_created(payload: Any, record: Record) -> None:
 
 
 def split_array(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (1-based line, text) of each item of a JSON array.
+    """Yield (1-based line, text) of each item of the JSON array that `raw` begins with.
+
+    Items are cut out, not judged: what is wrong inside one is for `read_object` to say.
 
     Raises:
-        RefusedError: not a JSON array.
+        RefusedError: where the array itself breaks off; items before have been yielded.
     """
-    try:
-        items = _items.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise RefusedError(f"expected a JSON array of records: {error!s:.200}") from None
-    line, at = 1, 0
-    for item in items:
-        text = bytes(item)
-        start = raw.index(text, at)
-        line += raw.count(b"\n", at, start)
-        yield line, text
-        line += text.count(b"\n")
-        at = start + len(text)
+    # Bytes that are not UTF-8 survive the way to text and back, to be refused in their item.
+    text = raw.decode("utf-8", "surrogateescape")
+    at, line = text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
+    if text[_after_space(text, at) :].rstrip() == "]":
+        return
+    while True:
+        start = _after_space(text, at)
+        line += text.count("\n", at, start)
+        try:
+            _, end = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            raise RefusedError(f"line {line}: expected the next item of a JSON array") from None
+        yield line, text[start:end].encode("utf-8", "surrogateescape")
+        at = _after_space(text, end)
+        line += text.count("\n", start, at)
+        if text[at : at + 1] != ",":
+            break
+        at += 1
+    if text[at:].rstrip() != "]":
+        raise RefusedError(f"line {line}: expected a comma or the end of the JSON array")
+
+
+def _after_space(text: str, at: int) -> int:
+    """Return where JSON goes on after white space (RFC 8259, 2)."""
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches everywhere
