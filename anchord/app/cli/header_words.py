@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True):
 def tell(words: tuple[str, ...] | list[str]) -> None:
     """Say on stderr what was found wrong with a file."""
     for line in words:
-        notes().print(f"note: {line}", markup=False)
+        notes().print(f"note: {line}", markup=False, soft_wrap=True)
 
 
 def tip_json(state: ChainState) -> dict[str, Any]:

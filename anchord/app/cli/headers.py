@@ -160,7 +160,7 @@ def check_command(
     except InputRefusedError as error:
         if as_json:
             emit_json(failure_json(target, error.offset, str(error)))
-        notes().print(f"anchord: {target.path}: {error}", markup=False)
+        click.echo(f"anchord: {target.path}: {error}", err=True)
         return 1
     took = time.perf_counter() - began
     count = state.height + 1
