@@ -120,6 +120,18 @@ def test_every_key_stands_in_the_example_with_a_comment(
             assert lines[at[0] - 1].startswith("#"), f"{key} has no comment above it"
 
 
+def test_operations_lists_every_key() -> None:
+    text = (ROOT / "docs/operations.md").read_text("utf-8")
+    listed = re.findall(r"^\| `([a-z0-9_.]+)` \|", text, re.MULTILINE)
+    tables = {".".join(path) for path, _ in STRUCTS}
+    wanted = {
+        ".".join([*path, field.encode_name])
+        for path, kind in STRUCTS
+        for field in msgspec.structs.fields(kind)
+    }
+    assert set(listed) == wanted - tables | {"anchoring.calendars"}
+
+
 def test_every_key_is_documented_where_it_is_defined() -> None:
     tree = ast.parse(Path(settings.__file__).read_text("utf-8"))
     missing = []
