@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from anchord.adapters.sources.folder import Identity, identities, shown, walk
+from anchord.adapters.sources.folder import identities, shown, walk
 from anchord.adapters.sources.kinds import Kind, is_zipped, kind_of
 from anchord.adapters.sources.readers import READERS, Piece
 from anchord.adapters.sources.streams import (
@@ -61,7 +61,7 @@ def source_for(
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {_reason(error)}") from None
     if stat.S_ISDIR(mode):
-        return _Folder(place, forced, scheme, identities(skip))
+        return _Folder(place, forced, scheme, skip)
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise ConfigError(f"{path} is a device or a socket: expected a file, folder or pipe")
     return _File(place, forced, scheme)
@@ -127,7 +127,7 @@ class _Folder:
     """All files of a folder; one is open at a time."""
 
     def __init__(
-        self, path: Path, kind: Kind | None, scheme: Scheme, skip: Collection[Identity]
+        self, path: Path, kind: Kind | None, scheme: Scheme, skip: Collection[Path]
     ) -> None:
         self._path = path
         self._kind = kind
@@ -135,7 +135,8 @@ class _Folder:
         self._skip = skip
 
     def __iter__(self) -> Iterator[Incoming]:
-        for found in walk(self._path, self._skip):
+        # Only now: the store's side files come into being when it is opened.
+        for found in walk(self._path, identities(self._skip)):
             if isinstance(found, Rejection):
                 yield found
                 continue
