@@ -1,8 +1,8 @@
 """The Bitcoin networks anchord knows, as values.
 
 Source: `src/kernel/chainparams.cpp` of Bitcoin Core 31, heights and hashes also as built into
-libbitcoinkernel. Checkpoints are blocks that Core names as assumed valid, as snapshot bases or
-(up to 295000) as checkpoints.
+libbitcoinkernel. Checkpoints are blocks that releases of Core named as assumed valid, as snapshot
+bases or (up to 295000) as checkpoints.
 """
 
 from __future__ import annotations
@@ -110,6 +110,15 @@ MAINNET = Network(
             250000: "000000000000003887df1f29024b06fc2200b55f8af8f35453d7be294df2d214",
             279000: "0000000000000001ae8c72a0b0c301f67e3afca10e819efa9041e458e9bd7e40",
             295000: "00000000000000004d9b4ef50f0f9d686fd69db2e03af35a100370c64632a983",
+            453354: "00000000000000000013176bf8d7dfeab4e1db31dc93bc311b436e82ab226b90",
+            506067: "0000000000000000005214481d2d96f898e3d5416e43359c145944a909d242e0",
+            563378: "0000000000000000000f1c54590ee18d15ec70e68c8cd4cfbadb1b4f11697eee",
+            597379: "00000000000000000005f8920febd3925f8272a6a71237563d78c2edfdd09ddf",
+            654683: "0000000000000000000b9d2ec5a352ecba0592946514a92f14319dc2b367fc72",
+            691719: "00000000000000000008a89e854d57e5667df88f1cdef6fde2fbca1de5b639ad",
+            724466: "000000000000000000052d314a259755ca65944e68df6b12a067ea8f1f5a7091",
+            751565: "00000000000000000009c97098b5295f7e5f183ac811fb5d1534040adb93cabd",
+            824000: "000000000000000000026811d149d4d261995ec5b3f64f439a0a10e1a464af9a",
             840000: "0000000000000000000320283a032748cef8227873ff4872689bf23f1cda83a5",
             880000: "000000000000000000010b17283c3c400507969a9c2afd1dcf2082ec5cca2880",
             910000: "0000000000000000000108970acb9522ffd516eae17acddcb1bd16469194a821",

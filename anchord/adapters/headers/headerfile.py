@@ -19,6 +19,9 @@ from anchord.core.network import network as network_of
 from anchord.errors import TransientError
 from anchord.ports import Clock, Tip
 
+REFRESH_DEADLINE_S = 3600.0
+"""A first sync takes minutes; whatever peers do, a pass is not held up for longer than this."""
+
 
 class HeaderFileSource:
     """Header source over the header file at `path`. Threads may share it.
@@ -51,7 +54,12 @@ class HeaderFileSource:
     ) -> None:
         self._path = path
         self._network = network_of(network)
-        self._plan = SyncPlan(peers=tuple(peers), min_peers=min_peers, timeout_s=timeout_s)
+        self._plan = SyncPlan(
+            peers=tuple(peers),
+            min_peers=min_peers,
+            timeout_s=timeout_s,
+            deadline_s=REFRESH_DEADLINE_S,
+        )
         self._clock = clock
         self._lock = threading.RLock()
         self._file: ChainFile | None = None

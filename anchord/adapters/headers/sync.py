@@ -135,19 +135,18 @@ class _Ask:
 
     def _follow(self, peer: Peer) -> str:
         """Take over what the peer has and we lack; return what it had."""
-        before = self._chain.tip
+        before = self._tally.added
         while True:
             offer = survey(peer, self._chain, self._clock.now(), self._progress)
             self._height = offer.end.height
-            if not offer.is_proven:
+            if offer.is_proven:
+                self._take(peer, offer)
+            elif drop := why_not(offer, self._chain):
+                raise ProtocolError(drop)
+            if offer.is_all or not offer.is_proven:
                 break
-            self._take(peer, offer)
-            if offer.is_all:
-                return f"brought {self._chain.tip.height - before.height} headers more"
-        drop = why_not(offer, self._chain)
-        if drop:
-            raise ProtocolError(drop)
-        return "has no more work than we have"
+        brought = self._tally.added - before
+        return f"brought {brought} headers" if brought else "has no more work than we have"
 
     def _take(self, peer: Peer, offer: Offer) -> None:
         """Put a proven offer on the disk: message by message, or at once when it is a branch."""
