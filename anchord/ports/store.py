@@ -220,6 +220,34 @@ class LedgerTable(Protocol):
         ...
 
 
+class LookupTable(Protocol):
+    """Many rows at once, by record; only reads."""
+
+    def records(self, ids: Sequence[int]) -> dict[int, StoredRecord]:
+        """Return the records, by row id."""
+        ...
+
+    def bodies(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """Return the canonical bytes of those that have them."""
+        ...
+
+    def documents(self, ids: Sequence[int]) -> dict[int, list[bytes]]:
+        """Return the foreign bundles, oldest first, of those that came in one."""
+        ...
+
+    def events(self, ids: Sequence[int]) -> dict[int, list[SignedRow]]:
+        """Return the ledger's rows, in ledger order, of those that have any."""
+        ...
+
+    def sealed(self) -> list[int]:
+        """Return the ids of anchord's own batches, oldest first."""
+        ...
+
+    def adopted(self) -> Iterator[tuple[int, int]]:
+        """Yield (batch, record) of every adopted proof."""
+        ...
+
+
 class Store(Protocol):
     """An open store."""
 
@@ -241,6 +269,11 @@ class Store(Protocol):
     @property
     def ledger(self) -> LedgerTable:
         """The ledger."""
+        ...
+
+    @property
+    def lookup(self) -> LookupTable:
+        """Many rows at once."""
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:

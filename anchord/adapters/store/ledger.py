@@ -86,7 +86,7 @@ class Ledger:
         """Return a record's rows in ledger order."""
         query = sa.select(events).where(events.c.record_id == record_id).order_by(events.c.seq)
         with self._database.reading() as connection:
-            return [_row(row) for row in connection.execute(query)]
+            return [to_row(row) for row in connection.execute(query)]
 
     def ids_in_series(self, series_id: int, record_ids: Sequence[int]) -> dict[int, SignedRow]:
         """Return the rows one series wrote for some records, by record."""
@@ -94,14 +94,14 @@ class Ledger:
             events.c.record_id.in_(list(record_ids)), events.c.series_id == series_id
         )
         with self._database.reading() as connection:
-            return {row.record_id: _row(row) for row in connection.execute(query)}
+            return {row.record_id: to_row(row) for row in connection.execute(query)}
 
     def walk(self, after: int = 0, chunk: int = 1024) -> Iterator[list[SignedRow]]:
         """Yield the whole ledger in order, in chunks."""
         while True:
             query = sa.select(events).where(events.c.seq > after).order_by(events.c.seq)
             with self._database.reading() as connection:
-                found = [_row(row) for row in connection.execute(query.limit(chunk))]
+                found = [to_row(row) for row in connection.execute(query.limit(chunk))]
             if not found:
                 return
             yield found
@@ -124,7 +124,8 @@ def _series(row: Any) -> Series:
     return Series(**{name: getattr(row, name) for name in Series.__struct_fields__})
 
 
-def _row(row: Any) -> SignedRow:
+def to_row(row: Any) -> SignedRow:
+    """Return a row of the events table as a value."""
     return SignedRow(
         row.seq,
         row.record_id,

@@ -65,7 +65,7 @@ class Records:
         """Return one record by its row id."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(records).where(records.c.id == record_id)).first()
-        return None if row is None else _stored(row)
+        return None if row is None else to_record(row)
 
     def find(self, reference: Reference, limit: int = 20) -> list[StoredRecord]:
         """Return every record a reference may mean, oldest first, at most `limit`."""
@@ -74,7 +74,7 @@ class Records:
         with self._database.reading() as connection:
             for where in wheres:
                 query = sa.select(records).where(where).order_by(records.c.id).limit(limit)
-                found.update({row.id: _stored(row) for row in connection.execute(query)})
+                found.update({row.id: to_record(row) for row in connection.execute(query)})
         return [found[key] for key in sorted(found)][:limit]
 
     def body(self, record_id: int) -> bytes | None:
@@ -96,7 +96,7 @@ class Records:
                 sa.select(records).where(records.c.id > after).order_by(records.c.id).limit(chunk)
             )
             with self._database.reading() as connection:
-                found = [_stored(row) for row in connection.execute(query)]
+                found = [to_record(row) for row in connection.execute(query)]
             if not found:
                 return
             yield found
@@ -113,7 +113,8 @@ class Records:
             return count, connection.execute(query).scalar()
 
 
-def _stored(row: Any) -> StoredRecord:
+def to_record(row: Any) -> StoredRecord:
+    """Return a row of the records table as a value."""
     return StoredRecord(
         id=row.id,
         digest=row.digest,

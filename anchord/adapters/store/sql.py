@@ -13,6 +13,7 @@ from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import check_revision, connect, sqlite_path
 from anchord.adapters.store.ledger import Ledger
+from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.records import Records
 from anchord.errors import StoreBusyError
 
@@ -45,6 +46,7 @@ class SqlStore:
         self.calls = Calls(database)
         self.ledger = Ledger(database)
         self.counts = Counts(database)
+        self.lookup = Lookup(database)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""
