@@ -23,14 +23,14 @@ _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse(raw: bytes) -> Any:
-    """Return the value of a JSON text.
+def parse(raw: bytes, *, max_bytes: int = MAX_RECORD_BYTES) -> Any:
+    """Return the value of a JSON text of at most `max_bytes`.
 
     Raises:
         RefusedError: not UTF-8, too long, too deep, not JSON, duplicate keys, a number that is
             not finite or has more digits than Python reads, or a lone surrogate.
     """
-    text = _decode(raw)
+    text = _decode(raw, max_bytes)
     _check_depth(raw)
     try:
         value = json.loads(
@@ -48,10 +48,10 @@ def parse(raw: bytes) -> Any:
     return value
 
 
-def _decode(raw: bytes) -> str:
-    if len(raw) > MAX_RECORD_BYTES:
+def _decode(raw: bytes, max_bytes: int) -> str:
+    if len(raw) > max_bytes:
         raise RefusedError(
-            f"expected at most {MAX_RECORD_BYTES} bytes of JSON, got {len(raw)}: "
+            f"expected at most {max_bytes} bytes of JSON, got {len(raw)}: "
             "add big documents as files, by their hash"
         )
     if raw.startswith(_BOM):
