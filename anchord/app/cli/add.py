@@ -138,10 +138,11 @@ def _sources(
 def own_files(loaded: Loaded) -> list[Path]:
     """Return what `anchord init` made: passed over when a folder around it is added."""
     config = loaded.config
-    names = [config.signer.key_dir, config.headers.file.path]
+    headers = config.headers.file.path
+    names = [config.signer.key_dir, headers, f"{headers}.lock"]
     if config.store.url.startswith("sqlite:///"):
         database = config.store.url.removeprefix("sqlite:///")
-        names += [database + tail for tail in ("", "-wal", "-shm", "-journal")]
+        names += [database + tail for tail in ("", "-wal", "-shm", "-journal", ".lock")]
     return [loaded.path, *map(loaded.resolve, names)]
 
 
