@@ -6,12 +6,12 @@ checks none of this (python-opentimestamps issue 29).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from anchord.core import wire
 from anchord.core.attestation import BITCOIN, PENDING
 from anchord.core.graft import Found, attestations
-from anchord.core.operation import APPEND, PREPEND, SHA256, Op
+from anchord.core.operation import APPEND, PREPEND, SHA256
 from anchord.core.timestamp import read_timestamp
 from anchord.errors import ProtocolError, RefusedError
 
@@ -35,7 +35,7 @@ def check_submit_answer(
     Raises:
         ProtocolError: anything but sha256, append and prepend leading to such URIs.
     """
-    found = _read(raw, digest, lambda op: op.tag in _SUBMIT_TAGS)
+    found = _read(raw, digest, _SUBMIT_TAGS)
     points = []
     for item in found:
         uri = item.attestation.uri
@@ -83,14 +83,14 @@ def check_upgrade_answer(raw: bytes, commitment: bytes) -> list[int]:
     return heights
 
 
-def _read(raw: bytes, message: bytes, allows: Callable[[Op], bool] | None) -> list[Found]:
+def _read(raw: bytes, message: bytes, tags: Collection[int] | None) -> list[Found]:
     if len(raw) > MAX_ANSWER_BYTES:
         raise ProtocolError(
             f"expected a calendar's answer of at most {MAX_ANSWER_BYTES} bytes, got {len(raw)}"
         )
     reader = wire.Reader(raw)
     try:
-        timestamp = read_timestamp(reader, message, allows)
+        timestamp = read_timestamp(reader, message, tags)
         reader.finish("a calendar's answer")
     except RefusedError as error:
         raise ProtocolError(f"a calendar's answer is not used: {error}") from error

@@ -170,18 +170,18 @@ def suffixes(
 
 def _descend(level: bytes, above: list[bytes], first: int, low: int, high: int) -> list[bytes]:
     """Return the suffixes of nodes [low, high) of a level; above[0] is that of parent `first`."""
-    found = []
-    size = len(level) // NODE
-    for index in range(low, high):
-        rest = above[(index >> 1) - first]
-        if index & 1:
-            found.append(b"".join((_PREPEND, level[32 * index - 32 : 32 * index], _SHA256, rest)))
-        elif index + 1 < size:
-            at = 32 * index + 32
-            found.append(b"".join((_APPEND, level[at : at + 32], _SHA256, rest)))
+    found: list[bytes] = []
+    for parent in range(low >> 1, (high + 1) >> 1):
+        rest = above[parent - first]
+        at = 2 * NODE * parent
+        left, right = level[at : at + NODE], level[at + NODE : at + 2 * NODE]
+        if right:
+            found.append(b"".join((_APPEND, right, _SHA256, rest)))
+            found.append(b"".join((_PREPEND, left, _SHA256, rest)))
         else:
             found.append(rest)
-    return found
+    skipped = low & 1
+    return found[skipped : skipped + high - low]
 
 
 def _check_range(start: int, stop: int, size: int) -> None:

@@ -17,6 +17,8 @@ MAX_RECORD_BYTES = 1 << 20
 """Longest record text: 1 MiB. Real records have about 550 bytes."""
 MAX_DEPTH = 64
 """Deepest nesting of lists and objects; `{}` has depth 1."""
+MAX_DIGITS = 4300
+"""Longest integer: what Python converts by default (longer ones cost quadratic time)."""
 
 _BOM = b"\xef\xbb\xbf"
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -38,6 +40,7 @@ def parse(raw: bytes, *, max_bytes: int = MAX_RECORD_BYTES) -> Any:
             object_pairs_hook=_distinct,
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_whole,
         )
     except RecursionError:
         raise _too_deep() from None
@@ -107,6 +110,14 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise RefusedError(f"expected a number that fits a double, got {digits:.40}")
     return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
+        raise RefusedError(
+            f"expected integers of at most {MAX_DIGITS} digits, got one of {len(digits)}"
+        )
+    return int(digits)
 
 
 def _check_surrogates(value: Any) -> None:

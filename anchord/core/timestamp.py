@@ -7,7 +7,7 @@ size, node count, integers and heights are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -66,7 +66,7 @@ def parse_timestamp(raw: bytes, message: bytes) -> Timestamp:
 
 
 def read_timestamp(
-    reader: wire.Reader, message: bytes, allows: Callable[[Op], bool] | None = None
+    reader: wire.Reader, message: bytes, tags: Collection[int] | None = None
 ) -> Timestamp:
     """Read a timestamp where `reader` stands.
 
@@ -76,7 +76,7 @@ def read_timestamp(
     Args:
         reader: where to read; what follows the timestamp is left.
         message: where the timestamp starts.
-        allows: tells whether an operation may occur; all may when left out.
+        tags: operations that may occur; all may when left out.
 
     Raises:
         RefusedError: not a timestamp, or outside the limits.
@@ -93,7 +93,7 @@ def read_timestamp(
         if tag != _ATTESTATION:
             if more:
                 waiting.append((node, depth))
-            node = _follow(node, _read_op(reader, tag, allows))
+            node = _follow(node, _read_op(reader, tag, tags))
             depth, nodes = depth + 1, nodes + 1
             _check_shape(depth, nodes)
             continue
@@ -119,12 +119,11 @@ def _check_shape(depth: int, nodes: int) -> None:
         raise RefusedError(f"expected at most {MAX_NODES} operations in a proof, got more")
 
 
-def _read_op(reader: wire.Reader, tag: int, allows: Callable[[Op], bool] | None) -> Op:
-    argument = reader.varbytes(MAX_MESSAGE, "an argument") if tag in BINARY else b""
-    op = Op(tag, argument)
-    if allows is not None and not allows(op):
-        raise RefusedError(f"expected another operation here, got tag 0x{tag:02x}")
-    return op
+def _read_op(reader: wire.Reader, tag: int, tags: Collection[int] | None) -> Op:
+    if tags is not None and tag not in tags:
+        known = ", ".join(f"0x{known:02x}" for known in sorted(tags))
+        raise RefusedError(f"expected no other operations than {known}, got 0x{tag:02x}")
+    return Op(tag, reader.varbytes(MAX_MESSAGE, "an argument") if tag in BINARY else b"")
 
 
 def _read_attestation(reader: wire.Reader) -> Attestation:
@@ -145,24 +144,27 @@ def serialise(timestamp: Timestamp) -> bytes:
     Raises:
         RefusedError: a branch ends without an attestation, so there is nothing to write.
     """
-    if any(not node.attestations and not node.ops for node in walk(timestamp)):
-        raise RefusedError("expected an attestation at the end of every branch, got one without")
-    return _written(timestamp)
+    return _written(timestamp, whole=True)
 
 
-def _written(timestamp: Timestamp) -> bytes:
+def _written(timestamp: Timestamp, *, whole: bool = False) -> bytes:
+    """Write nodes from a stack; a node's items go on it last first, each before what follows it."""
     out: list[bytes] = []
     todo: list[bytes | Timestamp] = [timestamp]
     while todo:
-        item = todo.pop()
-        if isinstance(item, bytes):
-            out.append(item)
+        piece = todo.pop()
+        if isinstance(piece, bytes):
+            out.append(piece)
             continue
-        pieces = _items(item)
-        for number, (head, child) in enumerate(reversed(pieces)):
+        items = _items(piece)
+        if whole and not items:
+            raise RefusedError("expected an attestation at the end of every branch, got none")
+        fork = b""  # marks every item but the last
+        for head, child in reversed(items):
             if child is not None:
                 todo.append(child)
-            todo.append(head if number == 0 else b"\xff" + head)
+            todo.append(fork + head)
+            fork = b"\xff"
     return b"".join(out)
 
 
