@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from anchord.core.canonical import (
+    MAX_DEPTH,
     parse,
     read_record,
     record_id,
@@ -37,6 +38,7 @@ _MEANT = frozenset(("canonical_record", "bundle_type", "state_type", *_STATEMENT
 """Keys that say what an object is; without any of them it is itself the record."""
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_WORDS = (b"n", b"t", b"f")
 _decoder = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -73,7 +75,7 @@ def _quick(raw: bytes, scheme: Scheme, label: str | None) -> Record | None:
     sha256, number = _plain(fields.get("canonical_sha256")), _plain(fields.get("pith_number"))
     if sha256 == "" or number == "" or "bundle_type" in fields:
         return None
-    if not _distinct(raw, record, fields):
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH or not _distinct(raw, record, fields):
         return None
     return read_record(
         record, scheme=scheme, stated_sha256=sha256, stated_number=number, label=label
@@ -93,17 +95,17 @@ def _plain(value: msgspec.Raw | None) -> str | None:
 def _distinct(raw: bytes, record: bytes, fields: dict[str, msgspec.Raw]) -> bool:
     """Return whether no key of a wrapper (plain ASCII, no backslash) can have stood there twice.
 
-    Without the record a wrapper of plain values has one opening brace, and two quotes for each
-    key and each text. `fields` has only the last of two equal keys, so the other's quotes are
-    then too many.
+    Outside the record, a wrapper of texts, true, false and null has two quotes for each key and
+    each text. `fields` has only the last of two equal keys, so the other's quotes are too many.
     """
-    start = raw.find(record)
-    rest = raw[:start] + raw[start + len(record) :]
     quotes = 2 * len(fields) + 2
     for value in fields.values():
-        if bytes(value)[:1] == b'"':
+        first = bytes(value)[:1]
+        if first == b'"':
             quotes += 2
-    return rest.count(b'"') == quotes and rest.count(b"{") == 1 and b"[" not in rest
+        elif first not in _WORDS:
+            return False
+    return raw.count(b'"') - record.count(b'"') == quotes
 
 
 def _strict(raw: bytes, scheme: Scheme, label: str | None) -> Record | Document:

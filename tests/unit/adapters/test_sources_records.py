@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anchord.adapters.sources import pith
 from anchord.adapters.sources.inputs import source_for
 from anchord.adapters.sources.pith import OBJECT_CAP, read_object, split_array
 from anchord.core.canonical import canonical_bytes, pith_number
@@ -357,6 +358,41 @@ def test_whatever_stands_around_a_record_it_is_hashed_by_the_law(record, around,
 def test_random_bytes_raise_only_our_errors(raw):
     with contextlib.suppress(RefusedError):
         read_object(raw, Scheme.PITH_JSON_V1)
+
+
+def verdict(read, raw):
+    try:
+        return read(raw, Scheme.PITH_JSON_V1, None).digest
+    except RefusedError:
+        return None
+
+
+GOOD = json.dumps(sample())
+PARTS = [
+    f'"canonical_record":{GOOD}',
+    f'"canonical_record" : {GOOD}',
+    '"canonical_record":null',
+    '"canonical_record":{"a":{"b":[]}}',
+    f'"canonical_sha256":"{digest(sample()).hex()}"',
+    '"canonical_sha256":null',
+    '"canonical_sha256":"x"',
+    '"pith_number":""',
+    '"url":"x"',
+    '"url": "{"',
+    '"n":1e999',
+    '"n":[1,"2"]',
+    '"n":{"a":1,"a":1}',
+    '"n":{"canonical_record":{}}',
+    '"n":true',
+    '"n":' + "[" * 64 + "]" * 64,
+]
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PARTS), max_size=5), st.sampled_from([",", ", ", " ,\t"]))
+def test_the_quick_way_and_the_strict_way_agree(parts, comma):
+    raw = ("{" + comma.join(parts) + "}").encode()
+    assert verdict(read_object, raw) == verdict(pith._strict, raw)
 
 
 def test_damaged_gzip_refuses_the_rest_and_says_so(tmp_path):
