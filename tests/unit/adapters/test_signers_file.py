@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from anchord.adapters.signers.file import (
     create_key_dir,
+    destroy_key,
     open_signer,
     open_signer_for,
     rotate_key,
@@ -27,7 +29,7 @@ from anchord.adapters.signers.keyring import (
     trust_key,
     untrust_key,
 )
-from anchord.adapters.signers.private_key import read_passphrase, write_private_key
+from anchord.adapters.signers.private_key import check_folder, read_passphrase, write_private_key
 from anchord.core.keyring import REGISTRY_KEY, PublicKey, make_keyring
 from anchord.errors import ConfigError, FatalError, SignatureError
 
@@ -78,11 +80,13 @@ def test_a_new_folder_holds_private_files_and_the_registrys_key(folder):
     assert load_keyring(folder).get("pith-v1-2026-05") == REGISTRY_KEY
 
 
-def test_the_private_key_is_pkcs8_that_other_tools_read(folder):
-    assert pem_of(folder).read_bytes().startswith(b"-----BEGIN PRIVATE KEY-----")
-    openssl = ["openssl", "pkey", "-in", str(pem_of(folder)), "-noout", "-text"]
-    found = subprocess.run(openssl, capture_output=True, check=True)
-    assert b"ED25519 Private-Key" in found.stdout
+def test_the_private_key_is_the_pkcs8_of_rfc_8410(folder):
+    first, body, last = pem_of(folder).read_text().splitlines()
+    assert (first, last) == ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----")
+    der = base64.b64decode(body)
+    assert der[:16] == bytes.fromhex("302e020100300506032b657004220420")
+    private = Ed25519PrivateKey.from_private_bytes(der[16:])
+    assert private.public_key().public_bytes_raw() == load_keyring(folder).active().public_key
 
 
 def test_a_second_key_folder_in_the_same_place_is_refused(folder):
@@ -380,6 +384,35 @@ def test_missing_folders_say_what_to_run(tmp_path):
     with pytest.raises(ConfigError, match="no active key"):
         rotate_key(tmp_path / "ring", None, NOW)
     assert create_key_dir(tmp_path / "ring", WHO, None, NOW).active
+
+
+def test_what_is_no_folder_or_cannot_be_written_is_told(tmp_path, folder):
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        create_key_dir(file, WHO, None, NOW)
+    with pytest.raises(ConfigError, match="cannot be made"):
+        create_key_dir(file / "keys", WHO, None, NOW)
+    with pytest.raises(ConfigError, match="is not a folder"):
+        check_folder(file)
+    with pytest.raises(ConfigError, match="no key folder"):
+        check_folder(tmp_path / "absent")
+    (folder / ".lock").unlink()
+    (folder / ".lock").mkdir()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        rotate_key(folder, None, NOW)
+    (tmp_path / "ring" / "keyring.toml").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_keyring(tmp_path / "ring")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_private_key(tmp_path / "absent" / "a.pem", Ed25519PrivateKey.generate(), None)
+    path = pem_of(folder)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        open_signer(folder, None, {}, WHO)
+    with pytest.raises(ConfigError, match="cannot be deleted"):
+        destroy_key(folder, path.stem)
 
 
 def test_an_own_key_id_cannot_lead_out_of_the_folder(folder):
