@@ -1,0 +1,310 @@
+"""What signed events and receipts prove; the obligations are listed in `anchord.core.verify`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from anchord.core.bundle import Bundle
+from anchord.core.canonical import pith_suffix, record_id
+from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN, canonical_body, event_digest
+from anchord.core.keyring import check_permitted, check_signature, fingerprint
+from anchord.core.trust import Keys, Trust
+from anchord.core.verify import Claims, Proof, read_proof
+from anchord.errors import (
+    AttestationError,
+    DigestMismatchError,
+    SignatureError,
+    VerificationError,
+)
+
+OWN_TYPES = frozenset((SUBMITTED, ANCHORED, WITHDRAWN, "capture_stored", "item_stored"))
+"""Event types whose id and signature follow anchord's rules; nothing less is accepted of them."""
+
+
+class EventProved(msgspec.Struct, frozen=True, kw_only=True):
+    """What one event proved."""
+
+    event_id: str
+    event_type: str
+    target: str
+    created_at: str
+    signer_id: str
+    key_id: str
+    trust: Trust | None
+    """None: the signature could not be checked, because no rule or no key is known."""
+    reason: str = ""
+    """Why it could not be checked."""
+    proof: Proof | None = None
+    claims: Claims | None = None
+    withdraws: str | None = None
+
+
+class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
+    """A registry's receipt over the digest."""
+
+    key_id: str
+    signed_at: str
+    trust: Trust | None
+    """None: the key is not known."""
+
+
+class _Signer(msgspec.Struct):
+    key_id: str
+    public_key_fingerprint: str
+    signer_id: str
+    signer_type: str
+
+
+class _Event(msgspec.Struct):
+    event_id: str
+    event_type: str
+    target: str
+    created_at: str
+    signer: _Signer
+    payload: dict[str, Any]
+    signature_b64: str
+    subject_pith_number: str | None = None
+    subject_record_id: str | None = None
+
+
+def read_event(
+    event: Mapping[str, Any], digest: bytes, number: str | None, keys: Keys
+) -> EventProved:
+    """Return what one event proves about the record `digest` (obligations 10 to 15).
+
+    Raises:
+        VerificationError: it is signed by anchord's rules, or claims to be, and breaks one.
+        RefusedError: a proof inside that is no proof.
+    """
+    if not _is_ours(event):
+        return _foreign(event, digest)
+    try:
+        stated = msgspec.convert(dict(event), _Event)
+    except msgspec.ValidationError as error:
+        raise VerificationError(
+            f"event {event.get('event_id')!r:.80} lacks what a signed event has: {error}"
+        ) from None
+    body = {key: value for key, value in event.items() if key not in ("event_id", "signature_b64")}
+    found = event_digest(canonical_body(body))
+    if stated.event_id != "sha256:" + found.hex():
+        raise DigestMismatchError(
+            f"event {stated.event_id:.80} recomputes to sha256:{found.hex()}: it was changed"
+        )
+    _check_subject(stated, digest, number)
+    trust, reason = _check_signed(stated, found, keys)
+    proof, claims = _anchored(stated, digest) if stated.event_type == ANCHORED else (None, None)
+    withdraws = stated.payload.get("withdraws") if stated.event_type == WITHDRAWN else None
+    return EventProved(
+        event_id=stated.event_id,
+        event_type=stated.event_type,
+        target=stated.target,
+        created_at=stated.created_at,
+        signer_id=stated.signer.signer_id,
+        key_id=stated.signer.key_id,
+        trust=trust,
+        reason=reason,
+        proof=proof,
+        claims=claims,
+        withdraws=withdraws if isinstance(withdraws, str) else None,
+    )
+
+
+def _is_ours(event: Mapping[str, Any]) -> bool:
+    signer = event.get("signer")
+    kind = signer.get("signer_type") if isinstance(signer, dict) else None
+    return "signature_b64" in event or event.get("event_type") in OWN_TYPES or kind == "anchord"
+
+
+def _foreign(event: Mapping[str, Any], digest: bytes) -> EventProved:
+    """An event whose maker publishes neither the id's preimage nor a signature."""
+    payload = event.get("payload")
+    stated = payload.get("canonical_sha256") if isinstance(payload, dict) else None
+    if stated is not None and stated != digest.hex():
+        raise DigestMismatchError(
+            f"event {event.get('event_id')!r:.80} is about {stated!r:.80}, not about this record"
+        )
+    signer = event.get("signer")
+    signer = signer if isinstance(signer, dict) else {}
+    return EventProved(
+        event_id=_text(event.get("event_id")),
+        event_type=_text(event.get("event_type")),
+        target=_text(event.get("target")),
+        created_at=_text(event.get("created_at")),
+        signer_id=_text(signer.get("signer_id")),
+        key_id=_text(signer.get("key_id")),
+        trust=None,
+        reason="its maker publishes no rule to check it by",
+    )
+
+
+def _text(value: Any) -> str:
+    return value[:200] if isinstance(value, str) else ""
+
+
+def _check_subject(event: _Event, digest: bytes, number: str | None) -> None:
+    name = event.event_id
+    by_number, by_id = event.subject_pith_number, event.subject_record_id
+    if (by_number is None) == (by_id is None):
+        raise VerificationError(f"event {name} must name its subject once, by number or by id")
+    suffix = ":" + pith_suffix(digest)
+    if by_number is not None and (
+        not by_number.endswith(suffix) or (number is not None and by_number != number)
+    ):
+        raise DigestMismatchError(f"event {name} is about {by_number:.80}, not about this record")
+    if by_id is not None and by_id != record_id(digest):
+        raise DigestMismatchError(f"event {name} is about {by_id:.80}, not about this record")
+    if event.payload.get("canonical_sha256") != digest.hex():
+        raise DigestMismatchError(f"event {name} has a payload about another record")
+
+
+def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | None, str]:
+    """Check a signature; an unknown key leaves it unchecked, and the event proves nothing."""
+    signature = _base64(event.signature_b64, f"the signature of event {event.event_id}")
+    at = seconds(event.created_at)
+    known = keys.find(event.signer.key_id)
+    if known is None:
+        return None, f"key {event.signer.key_id:.100} is not known: give it with --key"
+    key, trust = known
+    if fingerprint(key.public_key) != event.signer.public_key_fingerprint:
+        raise SignatureError(
+            f"event {event.event_id} names key {key.key_id} with fingerprint "
+            f"{event.signer.public_key_fingerprint!r:.80}, known is {fingerprint(key.public_key)}"
+        )
+    check_permitted(key, at, event.target)
+    check_signature(key, digest, signature)
+    return trust, ""
+
+
+def _base64(text: str, what: str) -> bytes:
+    """Decode base64 that is written the one canonical way, so that no bit of it is idle."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if not raw or base64.b64encode(raw).decode("ascii") != text:
+        raise SignatureError(f"{what} is not base64: it was changed")
+    return raw
+
+
+def seconds(text: str) -> int:
+    """Return the Unix seconds of `YYYY-MM-DDTHH:MM:SSZ`.
+
+    Raises:
+        VerificationError: anything else.
+    """
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}") from None
+    return int(moment.timestamp())
+
+
+class _Anchored(msgspec.Struct):
+    protocol: str
+    chain: str
+    block_height: int
+    block_hash: str
+    block_merkle_root: str
+    block_time: str
+    confirmations: int
+    proof_sha256: str
+    proof_b64: str
+
+
+def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
+    """Check a `timestamp_anchored` payload against the proof it carries (14)."""
+    try:
+        stated = msgspec.convert(event.payload, _Anchored)
+    except msgspec.ValidationError as error:
+        raise VerificationError(f"event {event.event_id} lacks a field: {error}") from None
+    raw = _base64(stated.proof_b64, f"the proof in event {event.event_id}")
+    if (
+        stated.protocol != "opentimestamps"
+        or hashlib.sha256(raw).hexdigest() != stated.proof_sha256
+    ):
+        raise DigestMismatchError(
+            f"event {event.event_id}: the proof inside is not the one it names by hash"
+        )
+    proof = read_proof(raw, digest)
+    root = bytes.fromhex(stated.block_merkle_root)[::-1] if _is_hash(stated) else b""
+    if not any(
+        item.message == root and item.attestation.height == stated.block_height
+        for item in proof.bitcoin
+    ):
+        raise AttestationError(
+            f"event {event.event_id} states block {stated.block_height} with Merkle root "
+            f"{stated.block_merkle_root:.80}, and the proof inside does not lead there"
+        )
+    claims = Claims(
+        chain=stated.chain,
+        height=stated.block_height,
+        hash=stated.block_hash,
+        time=stated.block_time,
+        confirmations=stated.confirmations,
+    )
+    return proof, claims
+
+
+def _is_hash(stated: _Anchored) -> bool:
+    text = stated.block_merkle_root
+    return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
+
+
+def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
+    """Return which events are withdrawn: their ids to the id of the withdrawal (16)."""
+    by_id = {event.event_id: event for event in events}
+    found = {}
+    for event in events:
+        target = by_id.get(event.withdraws or "")
+        if event.trust is None or target is None or target.signer_id != event.signer_id:
+            continue
+        if event.trust is Trust.CLAIMED and target.trust is not Trust.CLAIMED:
+            continue
+        found[target.event_id] = event.event_id
+    return found
+
+
+class _Receipt(msgspec.Struct):
+    key_id: str
+    algorithm: str
+    signature_b64: str
+    signed_at: str
+
+
+def receipts(bundle: Bundle) -> list[dict[str, Any]]:
+    """Return the registry's receipts in a bundle."""
+    found = [] if bundle.receipt is None else [bundle.receipt]
+    for event in bundle.events:
+        payload = event.get("payload")
+        receipt = payload.get("receipt") if isinstance(payload, dict) else None
+        if isinstance(receipt, dict):
+            found.append(receipt)
+    return found
+
+
+def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> ReceiptProved:
+    """Check a receipt: Ed25519 over the 32 raw bytes of the digest (15).
+
+    Raises:
+        SignatureError: it has no signature, or not one of that key over that digest.
+    """
+    try:
+        stated = msgspec.convert(dict(receipt), _Receipt)
+    except msgspec.ValidationError as error:
+        raise SignatureError(f"a receipt cannot be checked: {error}") from None
+    known = keys.find(stated.key_id)
+    if known is None:
+        return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=None)
+    if stated.algorithm != "ed25519":
+        raise SignatureError(f"a receipt is signed with {stated.algorithm!r:.40}: expected ed25519")
+    key, trust = known
+    check_permitted(key, seconds(stated.signed_at), "record")
+    check_signature(key, digest, _base64(stated.signature_b64, "a receipt's signature"))
+    return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=trust)
