@@ -63,6 +63,7 @@ class ChainFile:
         self.state: ChainState | None = None
         self._digest: _Hash = hashlib.sha256()
         self._fd = -1
+        self._is_remembered = False
         self._open(os.O_RDONLY)
 
     def close(self) -> None:
@@ -186,13 +187,14 @@ class ChainFile:
     def _recall(self) -> None:
         """Find out how far the file is a good chain: memo first, then check what is beyond it."""
         size = os.fstat(self._fd).st_size
-        if size < HEADER_SIZE:
-            return
-        if read_exactly(self._fd, 0, HEADER_SIZE) != self.network.genesis:
+        head = read_exactly(self._fd, 0, min(size, HEADER_SIZE))
+        if not self.network.genesis.startswith(head):
             raise ConfigError(
                 f"{self.path} does not begin with the genesis header of {self.network.name}: it is "
                 "another network's header file or none; move it away or correct headers.network"
             )
+        if size < HEADER_SIZE:
+            return
         if not self._recall_memo(size):
             self.state = start(self.network)
             self._digest = hashlib.sha256(self.network.genesis)
@@ -211,6 +213,7 @@ class ChainFile:
             self.notes.append("the file is not what was checked before: checked again from genesis")
             return False
         self.state, self._digest = memo[0], digest
+        self._is_remembered = end == size
         return True
 
     def _check_rest(self, size: int) -> None:
@@ -235,7 +238,10 @@ class ChainFile:
             self.notes.append(f"{extra} bytes after header {state.height} are not a checked chain")
 
     def _prepare(self) -> None:
-        """Make the file ready for appending: genesis block in, bad tail off, memo written."""
+        """Make the file ready for appending: genesis block in, bad tail off, memo written.
+
+        When all is in order, nothing is written.
+        """
         self._side_file.unlink(missing_ok=True)
         if self.state is None:
             write_all(self._fd, self.network.genesis, 0)
@@ -245,6 +251,8 @@ class ChainFile:
         size = (self.tip.height + 1) * HEADER_SIZE
         if os.fstat(self._fd).st_size != size:
             os.ftruncate(self._fd, size)
+        elif self._is_remembered:
+            return
         os.fsync(self._fd)
         self._remember()
 

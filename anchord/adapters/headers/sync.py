@@ -85,8 +85,8 @@ def sync(
         FatalError: the disk refused.
     """
     until = time.monotonic() + (plan.deadline_s or 86400.0)
+    addresses = candidates(plan.peers, network, until)
     with writing(path, network) as chain:
-        addresses = candidates(plan.peers, network, until)
         needed = min(plan.min_peers, len(addresses))
         reports: list[PeerReport] = []
         tally = _Tally()

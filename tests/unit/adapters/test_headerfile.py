@@ -148,11 +148,46 @@ def test_another_networks_file_is_refused_and_left_alone(filled: Path) -> None:
     assert filled.read_bytes() == before
 
 
-def test_a_file_that_is_none_is_refused_and_left_alone(path: Path) -> None:
-    path.write_bytes(b"# my notes\n" * 20)
+@pytest.mark.parametrize("content", [b"# my notes\n" * 20, b"short", REGTEST.genesis[:79] + b"x"])
+def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     with pytest.raises(ConfigError, match="genesis"), writing(path, REGTEST):
         pass
-    assert path.read_bytes() == b"# my notes\n" * 20
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("size", [0, 1, 79])
+def test_a_torn_first_header_is_made_whole(path: Path, size: int) -> None:
+    path.write_bytes(REGTEST.genesis[:size])
+    with writing(path, REGTEST) as file:
+        assert file.tip == start(REGTEST)
+    assert path.read_bytes() == REGTEST.genesis
+
+
+def test_opening_for_writing_writes_nothing_when_all_is_in_order(filled: Path) -> None:
+    memo = chainmemo.memo_path(filled)
+    before = memo.stat().st_ino, filled.stat().st_mtime_ns
+    with writing(filled, REGTEST):
+        pass
+    assert (memo.stat().st_ino, filled.stat().st_mtime_ns) == before
+
+
+def test_a_file_or_folder_that_cannot_be_used_asks_for_a_person(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be opened"), writing(tmp_path, REGTEST):
+        pass
+    nowhere = tmp_path / "none" / "headers.bin"
+    with pytest.raises(ConfigError, match=r"headers\.file\.path"), writing(nowhere, REGTEST):
+        pass
+
+
+def test_a_file_shortened_under_a_reader_is_said(filled: Path) -> None:
+    reader = ChainFile(filled, REGTEST)
+    os.truncate(filled, 80)
+    with pytest.raises(ProtocolError, match="shortened"):
+        reader.read(2000, 1)
+    filled.unlink()
+    assert reader.is_changed
+    reader.close()
 
 
 def test_bad_headers_are_not_appended(filled: Path) -> None:

@@ -172,7 +172,7 @@ def test_what_cannot_be_reached_is_a_network_error(host: str) -> None:
         Peer(Address(host, port), REGTEST, timeout_s=2, until=time.monotonic() + 9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400))
 def test_random_payloads_raise_only_our_errors(payload: bytes) -> None:
     for read in (p2p._headers_of, p2p._height_of):

@@ -123,16 +123,19 @@ def test_work_decides_and_not_height(path: Path) -> None:
     assert content(path) == fast
 
 
-def test_a_long_branch_is_fetched_twice_and_never_kept_unproven(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_long_branch_is_taken_whether_it_was_kept_or_is_fetched_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(surveys, "KEPT_MESSAGES", 1)
-    fill(path, upto(2500))
-    heavy = branch(2490, 4100)
+    monkeypatch.setattr(surveys, "KEPT_MESSAGES", kept)
+    fill(path, upto(4000))
+    heavy = branch(100, 4100)
     with ScriptedPeer(heavy) as peer:
         report = run(path, peer)
-    assert report.reorged == 10
+        fetched = len(peer.locators)
+    assert (report.reorged, report.added, report.height) == (3900, 4100, 4200)
     assert content(path) == heavy
+    assert fetched == (3 if kept else 6)
 
 
 def test_a_peer_behind_us_is_no_liar(path: Path) -> None:
@@ -233,8 +236,12 @@ def test_a_cheap_chain_leaves_nothing_on_the_disk(path: Path) -> None:
     assert not path.with_name("headers.bin.branch").exists()
 
 
-def test_a_chain_is_kept_once_it_has_shown_its_work(path: Path) -> None:
-    """2 x 2500 = 5000: the minimum is reached in the second message."""
+@pytest.mark.parametrize("kept", [0, 1, 20])
+def test_a_chain_is_kept_once_it_has_shown_its_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """Two hashes a header: the minimum of 5000 is reached in the second message."""
+    monkeypatch.setattr(surveys, "KEPT_MESSAGES", kept)
     cheap = mine(2100, salt=9)[0]
     with ScriptedPeer(cheap) as liar, ScriptedPeer(chain()[0]) as good:
         report = run(path, liar, good, network=strict())

@@ -62,6 +62,7 @@ def test_real_mainnet_headers_hash_and_carry_their_work(shared_data: Path) -> No
         assert int.from_bytes(block_hash(raw), "little") <= target_of(header.bits)
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=80, max_size=80))
 def test_fields_are_those_of_the_reference_library(raw: bytes) -> None:
     ours, theirs = parse_header(raw), CBlockHeader.deserialize(raw)
@@ -77,12 +78,14 @@ def test_fields_are_those_of_the_reference_library(raw: bytes) -> None:
     assert ours.pack() == raw
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200).filter(lambda raw: len(raw) != 80))
 def test_anything_but_80_bytes_is_refused(raw: bytes) -> None:
     with pytest.raises(VerificationError, match="80 bytes"):
         parse_header(raw)
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=1, max_value=(1 << 255) - 1))
 def test_compact_form_is_that_of_the_reference_library(target: int) -> None:
     bits = bits_of(target)
@@ -91,7 +94,7 @@ def test_compact_form_is_that_of_the_reference_library(target: int) -> None:
     assert 0 < target_of(bits) <= target
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.integers(min_value=0, max_value=(1 << 32) - 1))
 def test_bits_are_a_target_or_refused(bits: int) -> None:
     try:
@@ -122,6 +125,7 @@ def test_work_of_the_first_block_is_the_known_figure() -> None:
     assert work_of(0x1D00FFFF) == 0x100010001
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=32, max_size=32))
 def test_display_turns_round_and_back(block: bytes) -> None:
     assert internal(display(block)) == block

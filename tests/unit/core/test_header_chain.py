@@ -127,7 +127,7 @@ def test_random_damage_is_judged_as_the_kernel_judges(
     state = extend(start(REGTEST), headers[: index * 80], REGTEST, NOW)
     raw = bytearray(headers[index * 80 : index * 80 + 80])
     raw[bit // 8] ^= 1 << bit % 8
-    now = 1_790_000_000  # the kernel's clock is later; no bit of these times comes between
+    now = int(time.time())
     verdict = judge(state, bytes(raw), now)
     if verdict != "ok" or parse_header(bytes(raw)).prev_hash == state.hash:
         assert kernel.judge(bytes(raw)) == verdict
@@ -325,6 +325,7 @@ def test_another_block_at_a_checkpoint_is_refused() -> None:
     assert caught.value.height == 10
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_random_bytes_raise_only_our_errors(raw: bytes) -> None:
     try:
