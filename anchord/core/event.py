@@ -17,7 +17,7 @@ import msgspec
 from anchord.errors import FatalError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SUBMITTED = "timestamp_submitted"
 ANCHORED = "timestamp_anchored"
@@ -108,19 +108,22 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A body cut where it differs: `parts[0] value parts[1] value ... parts[-1]`."""
+    """A canonical body with gaps where the events of a series differ."""
 
-    parts: tuple[bytes, ...]
+    pattern: bytes
+    """printf-style, one `%b` a gap."""
     order: tuple[str, ...]
     """Which value stands in which gap; "subject" is the whole key and value."""
 
-    def render(self, values: Mapping[str, bytes]) -> bytes:
-        """Return the canonical body with `values` (plain ASCII, unquoted) in the gaps."""
-        pieces = [self.parts[0]]
-        for name, part in zip(self.order, self.parts[1:], strict=True):
-            pieces.append(values[name])
-            pieces.append(part)
-        return b"".join(pieces)
+    def render(self, columns: Mapping[str, Sequence[bytes]]) -> list[bytes]:
+        """Return the canonical bodies of many events.
+
+        Args:
+            columns: by gap, one value (plain ASCII, unquoted) for each event.
+        """
+        pattern = self.pattern
+        rows = zip(*[columns[name] for name in self.order], strict=True)
+        return [pattern % row for row in rows]
 
 
 def subject(*, number: str | None, record_id: str) -> bytes:
@@ -154,4 +157,5 @@ def template(common: Common) -> Template:
     order = tuple(name.decode("ascii") for name in fields[1::2])
     if sorted(order) != sorted((*common.slots, "subject")):
         raise FatalError("an event's common fields hold a NUL character: refusing to render")
-    return Template(tuple(fields[0::2]), order)
+    pattern = b"%b".join(part.replace(b"%", b"%%") for part in fields[0::2])
+    return Template(pattern, order)

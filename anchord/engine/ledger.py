@@ -146,38 +146,33 @@ class Renderer:
 
     def bodies(self, tile: Tile, numbered: Sequence[bool]) -> list[bytes]:
         """Return the canonical bodies of a tile's members."""
-        proofs: Sequence[bytes | None] = [None] * len(tile.members)
+        columns = {
+            "subject": [
+                _subject(member, by_number=by_number)
+                for member, by_number in zip(tile.members, numbered, strict=True)
+            ],
+            "canonical_sha256": [member.digest.hex().encode() for member in tile.members],
+        }
         if self._joiner is not None:
             proofs = self._joiner.join_tile(tile)
-        withdrawn = self._withdrawn(tile.members)
-        render, slots = self._template.render, self._slots
-        found = []
-        for member, proof, by_number in zip(tile.members, proofs, numbered, strict=True):
-            values = {
-                "subject": _subject(member, by_number=by_number),
-                "canonical_sha256": member.digest.hex().encode(),
-            }
-            if proof is not None:
-                values["proof_sha256"] = hashlib.sha256(proof).hexdigest().encode()
-                if "proof_b64" in slots:
-                    values["proof_b64"] = base64.b64encode(proof)
-            if withdrawn:
-                values["withdraws"] = withdrawn[member.record_id]
-            found.append(render(values))
-        return found
+            sha256 = hashlib.sha256
+            columns["proof_sha256"] = [sha256(proof).hexdigest().encode() for proof in proofs]
+            if "proof_b64" in self._slots:
+                columns["proof_b64"] = [base64.b64encode(proof) for proof in proofs]
+        if self._series.withdraws is not None:
+            columns["withdraws"] = self._withdrawn(tile.members)
+        return self._template.render(columns)
 
-    def _withdrawn(self, members: Sequence[Member]) -> dict[int, bytes]:
-        if self._series.withdraws is None:
-            return {}
+    def _withdrawn(self, members: Sequence[Member]) -> list[bytes]:
         ids = [member.record_id for member in members]
-        rows = self._store.ledger.ids_in_series(self._series.withdraws, ids)
+        rows = self._store.ledger.ids_in_series(self._series.withdraws or 0, ids)
         missing = set(ids) - set(rows)
         if missing:
             raise FatalError(
                 f"series {self._series.id} withdraws events that are not in the ledger "
                 f"(record {min(missing)}): the store is damaged"
             )
-        return {key: event.event_id(row.event_id).encode() for key, row in rows.items()}
+        return [event.event_id(rows[key].event_id).encode() for key in ids]
 
 
 def _slots(series: Series) -> tuple[str, ...]:
@@ -304,7 +299,6 @@ def _write(store: Store, moves: Sequence[tuple[Series, int]], calls: Sequence[_C
     seq, chain = store.ledger.head()
     rows = []
     for call in calls:
-        series_id = call.series.id
         for member, by_number, digest, signature in zip(
             call.tile.members, call.numbered, call.digests, call.signing.result(), strict=True
         ):

@@ -82,12 +82,13 @@ def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int,
     query = sa.select(records.c.id, records.c.digest, records.c.year)
     near = ids[-1] - ids[0] < 4 * len(ids)
     inside = records.c.id.between(ids[0], ids[-1]) if near else records.c.id.in_(ids)
-    known = {found[0]: found for found in connection.execute(query.where(inside))}
+    rows = connection.execute(query.where(inside)).all()
+    known = {found[0]: (found[1], number_of(found[1], found[2])) for found in rows}
+    nonces = [row.nonces[at : at + 16] for at in range(0, len(row.nonces), 16)]
     first = number * TILE
     low, high = max(start - first, 0), min(stop - first, len(ids))
-    members = []
-    for place in range(low, high):
-        _, digest, year = known[ids[place]]
-        nonce = row.nonces[16 * place : 16 * place + 16]
-        members.append(Member(first + place, ids[place], digest, number_of(digest, year), nonce))
+    members = [
+        Member(first + place, ids[place], *known[ids[place]], nonces[place])
+        for place in range(low, high)
+    ]
     return Tile(number, row.leaves, tuple(members))

@@ -1,0 +1,75 @@
+"""What verification says about one target, as values with stable names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Outcome = Literal["proved", "not checked", "failed"]
+Result = Literal["proved", "pending", "not proved", "failed"]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was or was not proved."""
+
+    check: str
+    """"digest", "record", "signature", "receipt", "proof" or "header"."""
+    outcome: Outcome
+    detail: str
+
+
+class PathReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One path of a proof and what became of it."""
+
+    kind: str
+    height: int | None = None
+    uri: str | None = None
+    message: str
+    outcome: str
+    """"verified", "too few confirmations", "does not hold", "not checked", "pending" or
+    "not understood"."""
+    detail: str = ""
+    block_hash: str | None = None
+    block_time: str | None = None
+    confirmations: int | None = None
+    checked_with: tuple[str, ...] = ()
+
+
+class EventReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One event and what it proved."""
+
+    event_id: str
+    event_type: str
+    created_at: str
+    signer_id: str
+    key_id: str
+    signature: str
+    """"trusted", "key not trusted" or "not checked"."""
+    trust: str | None
+    withdrawn_by: str | None = None
+    detail: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What was proved about one target."""
+
+    target: str
+    kind: str
+    result: Result
+    reason: str | None
+    temporary: bool
+    """Only a header source stood in the way: try again."""
+    digest: str | None = None
+    digest_algorithm: str | None = None
+    pith_number: str | None = None
+    existed_before: str | None = None
+    precision: str | None = None
+    chain: str | None = None
+    block_height: int | None = None
+    block_hash: str | None = None
+    confirmations: int | None = None
+    checked_with: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    paths: tuple[PathReport, ...] = ()
+    events: tuple[EventReport, ...] = ()

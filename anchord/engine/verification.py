@@ -1,0 +1,155 @@
+"""Verifying records, bundles and `.ots` files against block headers, and saying what was proved.
+
+The rules are in `anchord.core.verify`; here headers are fetched and the dossier of one target
+become one report. What was not checked is never called good: a target is "proved" only when its
+digest was compared, a path was recomputed, and a header that some witness gave confirmed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from anchord.core.bundle import Bundle, read_bundle
+from anchord.core.key_document import from_document
+from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
+from anchord.core.trust import Keys
+from anchord.core.verify import read_proof
+from anchord.core.verify_event import (
+    EventProved,
+    check_receipt,
+    read_event,
+    receipts,
+    withdrawn,
+)
+from anchord.engine.dossier import TRUST_WORDS, Dossier, FindExpected
+from anchord.engine.export import record_bundle
+from anchord.engine.header_view import HeaderView
+from anchord.engine.proofs import record_ots
+from anchord.engine.report import Report
+from anchord.errors import (
+    AnchordError,
+    FatalError,
+    RefusedError,
+    VerificationError,
+)
+
+if TYPE_CHECKING:
+    from anchord.core.model import StoredRecord
+    from anchord.ports.store import Store
+
+
+def verify_ots(target: str, raw: bytes, find: FindExpected, headers: HeaderView) -> Report:
+    """Verify an `.ots` file."""
+    dossier = Dossier(target, "ots", headers)
+    try:
+        proof = read_proof(raw)
+    except (RefusedError, VerificationError) as error:
+        return dossier.refuse("proof", error)
+    dossier.about(proof.digest, proof.algorithm)
+    dossier.compare(find)
+    dossier.add_proof(proof)
+    return dossier.report()
+
+
+def verify_bundle(
+    target: str,
+    raw: bytes,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    find: FindExpected,
+    headers: HeaderView,
+) -> Report:
+    """Verify a bundle: record, every event, every receipt, every proof."""
+    dossier = Dossier(target, "bundle", headers)
+    _verify_bundle(dossier, raw, keyring, given, find)
+    return dossier.report()
+
+
+def verify_record(
+    store: Store,
+    record: StoredRecord,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    find: FindExpected,
+    headers: HeaderView,
+    target: str,
+) -> Report:
+    """Verify what the store has of a record, exactly as an export would give it away."""
+    dossier = Dossier(target, "record", headers)
+    try:
+        raw = record_bundle(store, keyring, record)
+    except AnchordError as error:
+        return dossier.refuse("record", error)
+    _verify_bundle(dossier, raw, keyring, given, find)
+    for batch in store.batches.of_record(record.id, record.batch_id):
+        if batch.proof is not None:
+            try:
+                ots = record_ots(store, batch, record.id)
+                dossier.add_proof(read_proof(ots, record.digest))
+            except (RefusedError, VerificationError, FatalError) as error:
+                dossier.fail("proof", error)
+    return dossier.report()
+
+
+def _verify_bundle(
+    dossier: Dossier,
+    raw: bytes,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    find: FindExpected,
+) -> None:
+    try:
+        bundle = read_bundle(raw)
+        keys = Keys(keyring, given, _claimed(bundle))
+    except (RefusedError, VerificationError) as error:
+        dossier.fail("record", error)
+        return
+    dossier.about(bundle.digest, "sha256", bundle.number)
+    if bundle.canonical is None:
+        dossier.compare(find)
+    else:
+        dossier.prove("digest", "canonical bytes recomputed from the record")
+        dossier.compare_if_asked(find)
+    _check_receipts(dossier, bundle, keys)
+    _check_events(dossier, bundle, keys)
+
+
+def _claimed(bundle: Bundle) -> list[PublicKey]:
+    """Return the keys a bundle states; what is no key anchord knows the kind of is left out.
+
+    A document that does not say what it signs is a registry's.
+    """
+    found = []
+    for value in bundle.keys:
+        with contextlib.suppress(RefusedError):
+            found.append(from_document(value, () if value.get("targets") else REGISTRY_TARGETS))
+    return found
+
+
+def _check_receipts(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
+    for receipt in receipts(bundle):
+        try:
+            proved = check_receipt(receipt, bundle.digest, keys)
+        except VerificationError as error:
+            dossier.fail("receipt", error)
+            continue
+        text = f"receipt of {proved.signed_at} by key {proved.key_id}"
+        if proved.trust is None:
+            dossier.skip("receipt", f"{text}: the key is not known")
+        else:
+            dossier.prove("receipt", f"{text}: {TRUST_WORDS[proved.trust]}")
+
+
+def _check_events(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
+    proved: dict[str, EventProved] = {}
+    for event in bundle.events:
+        try:
+            one = read_event(event, bundle.digest, bundle.number, keys)
+            proved.setdefault(one.event_id, one)
+        except (RefusedError, VerificationError) as error:
+            dossier.fail("signature", error)
+    gone = withdrawn(list(proved.values()))
+    for one in proved.values():
+        dossier.add_event(one, gone.get(one.event_id))
