@@ -38,6 +38,11 @@ EASING = msgspec.structs.replace(
 """Testnet4's rules at regtest's difficulty, in short periods."""
 
 
+def changed(header: Header, **fields: object) -> Header:
+    """Return a header with other values in some fields."""
+    return msgspec.structs.replace(header, **fields)
+
+
 def solve(header: Header, bits: int | None = None) -> bytes:
     """Return the header with a nonce that meets `bits` (its own unless told otherwise)."""
     target = target_of(header.bits if bits is None else bits)
