@@ -120,7 +120,7 @@ def _keep_answer(parts: Parts, now: int, submission: Submission, answer: Submitt
     if batch.proof is not None:
         timestamp = merge(parse_timestamp(batch.proof, batch.root), timestamp)
     points = [(point.uri, point.commitment) for point in answer.pendings]
-    ask_at = now + parts.policy.poll_min_s
+    ask_at = now + max(parts.policy.poll_min_s, 1)
     parts.store.calls.store_answer(
         submission, answer.raw, points, serialise(timestamp), now, ask_at
     )

@@ -32,7 +32,7 @@ def notes() -> Console:
     """Return the console for words beside the data, on stderr."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, soft_wrap=not sys.stderr.isatty(), highlight=False)
 
 
 def progress(*, quiet: bool = False) -> Progress:
