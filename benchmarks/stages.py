@@ -151,7 +151,7 @@ class Bench:
     def _export(self) -> Row:
         target = self.folder / "export.tar"
         before = self._asked()
-        cost = self._anchord("export", "--all", "--format", "tar", "--to", str(target))
+        cost = self._anchord("export", "--all", "-o", str(target))
         size = target.stat().st_size
         return Row(
             "export --all (.ots, tar)", self.count, cost.wall_s, cost.cpu_s, cost.peak_kib,

@@ -26,6 +26,7 @@ from support.protocol_examples import EXAMPLE_KEY
 import anchord
 from anchord.app import config as settings
 from anchord.app.cli.main import COMMANDS
+from anchord.sandbox.run import Sandbox
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -61,6 +62,20 @@ def test_readme_shows_the_help_as_it_is() -> None:
 def test_readme_names_every_command_and_no_other() -> None:
     rows = re.findall(r"^\| `anchord ([\w-]+)", README, re.MULTILINE)
     assert list(dict.fromkeys(rows)) == list(COMMANDS)
+
+
+def test_the_five_minutes_of_the_readme_run_as_they_stand(tmp_path: Path) -> None:
+    folder = tmp_path / "tour"
+    with Sandbox(folder, tick_s=0.05, mine_every_s=0.1) as sandbox:
+        sandbox.write_config()
+        script = example("tour", README).replace("NODE", sandbox.node_auth_url)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-euc", script], cwd=tmp_path, env={**os.environ, "PATH": path},
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Success! Bitcoin block" in done.stderr
 
 
 def test_changelog_has_an_entry_for_this_version() -> None:
