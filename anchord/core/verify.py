@@ -9,7 +9,7 @@ Proof (`read_proof`)
  3. Each path is recomputed step by step from that digest to the attested message.
  4. There is at least one attestation. A pending one proves nothing; unknown ones prove nothing.
 
-Block header (`confirm`)
+Block header (`confirm`, `check_depth`, `check_claims`)
  5. The header has 80 bytes, stands at the attested height on the best chain of every witness
     that was asked, and its Merkle root is the attested message, all 32 bytes.
  6. It has the number of confirmations that was asked for.
@@ -44,6 +44,7 @@ import msgspec
 from anchord.core.header import block_hash, parse_header
 from anchord.core.keyring import utc
 from anchord.core.model import Block
+from anchord.core.paths import unattested
 from anchord.core.proof import Found, attestations, parse_detached
 from anchord.errors import AttestationError, DigestMismatchError
 
@@ -56,6 +57,9 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     bitcoin: tuple[Found, ...]
     """Lowest block first; claims until a header confirms them."""
     pending: tuple[Found, ...]
+    """Calendars that still owe a path."""
+    answered: tuple[Found, ...]
+    """Calendars whose path to Bitcoin is in the proof."""
     other: tuple[Found, ...]
     """Attestations anchord does not judge."""
 
@@ -92,27 +96,33 @@ def read_proof(raw: bytes, digest: bytes | None = None, algorithm: str = "sha256
     found = attestations(detached.timestamp)
     if not found:
         raise AttestationError("the proof holds no attestation, so it proves nothing")
+    owing = set(unattested(detached.timestamp))
     bitcoin = [item for item in found if item.attestation.kind == "bitcoin"]
+    pending = [item for item in found if item.attestation.kind == "pending"]
     return Proof(
         digest=detached.digest,
         algorithm=detached.algorithm,
         bitcoin=tuple(sorted(bitcoin, key=lambda item: item.attestation.height or 0)),
-        pending=tuple(item for item in found if item.attestation.kind == "pending"),
+        pending=tuple(item for item in pending if _asked(item) in owing),
+        answered=tuple(item for item in pending if _asked(item) not in owing),
         other=tuple(item for item in found if item.attestation.kind not in ("pending", "bitcoin")),
     )
 
 
-def confirm(found: Found, headers: Mapping[str, bytes], tip: int, confirmations: int = 1) -> Block:
-    """Prove that the block at the attested height carries the attested message (5, 6).
+def _asked(found: Found) -> tuple[str, bytes]:
+    return found.attestation.uri or "", found.message
+
+
+def confirm(found: Found, headers: Mapping[str, bytes], tip: int) -> Block:
+    """Prove that the block at the attested height carries the attested message (5).
 
     Args:
         found: a Bitcoin attestation and its message.
         headers: the header at that height by the name of each witness asked.
         tip: height of the lowest of their tips.
-        confirmations: how many there must be, the block itself included.
 
     Raises:
-        AttestationError: no header, witnesses at odds, another Merkle root, or too few blocks.
+        AttestationError: no header, witnesses at odds, or another Merkle root.
     """
     height = found.attestation.height
     if height is None or found.attestation.kind != "bitcoin":
@@ -128,10 +138,6 @@ def confirm(found: Found, headers: Mapping[str, bytes], tip: int, confirmations:
             f"block {height} has Merkle root {header.merkle_root[::-1].hex()}, the path leads "
             f"to {found.message[::-1].hex():.128}: the proof or the chain is another one"
         )
-    if tip - height + 1 < confirmations:
-        raise AttestationError(
-            f"block {height} has {tip - height + 1} confirmations, {confirmations} are asked for"
-        )
     return Block(
         height=height,
         hash=block_hash(raw)[::-1],
@@ -140,6 +146,19 @@ def confirm(found: Found, headers: Mapping[str, bytes], tip: int, confirmations:
         confirmations=tip - height + 1,
         checked_with=tuple(headers),
     )
+
+
+def check_depth(block: Block, confirmations: int) -> None:
+    """Prove that enough blocks stand on a block, itself included (6).
+
+    Raises:
+        AttestationError: too few.
+    """
+    if block.confirmations < confirmations:
+        raise AttestationError(
+            f"block {block.height} has {block.confirmations} confirmations, "
+            f"{confirmations} are asked for"
+        )
 
 
 def check_claims(claims: Claims, block: Block) -> None:

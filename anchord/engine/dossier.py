@@ -33,7 +33,7 @@ FindExpected = Callable[[str, bytes], Expected | None]
 """(algorithm, digest the evidence is about) -> what to compare it with."""
 
 
-_TRUST = {
+TRUST_WORDS = {
     Trust.KEYRING: "signed, key in the keyring",
     Trust.GIVEN: "signed, key given by --key",
     Trust.CLAIMED: "signed, key not trusted: only the bundle itself states it",
@@ -137,6 +137,8 @@ class Dossier:
         for found in proof.pending:
             uri = found.attestation.uri or ""
             self._note(found, "pending", f"waiting at {uri}")
+        for found in proof.answered:
+            self._note(found, "answered", "its path to Bitcoin is in the proof")
         for found in proof.other:
             self._note(found, "not understood", "no anchor that anchord checks")
 

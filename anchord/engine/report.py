@@ -27,7 +27,7 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
     uri: str | None = None
     message: str
     outcome: str
-    """"verified", "too few confirmations", "does not hold", "not checked", "pending" or
+    """"verified", "too few confirmations", "does not hold", "not checked", "pending", "answered" or
     "not understood"."""
     detail: str = ""
     block_hash: str | None = None

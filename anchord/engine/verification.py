@@ -1,6 +1,6 @@
 """Verifying records, bundles and `.ots` files against block headers, and saying what was proved.
 
-The rules are in `anchord.core.verify`; here headers are fetched and the dossier of one target
+The rules are in `anchord.core.verify`; here headers are fetched and the findings about one target
 become one report. What was not checked is never called good: a target is "proved" only when its
 digest was compared, a path was recomputed, and a header that some witness gave confirmed it.
 """

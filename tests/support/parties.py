@@ -28,8 +28,8 @@ from anchord.engine.parts import Parts, Policy
 from anchord.errors import AnchordError, ConfigError
 from anchord.ports import NotYet, PendingPoint, Submitted, Tip, Upgraded
 
-START = 1_785_585_600
-"""2026-08-01T12:00:00Z: when tests begin."""
+START = 1_722_513_600
+"""2024-08-01T12:00:00Z: when tests begin; in the past of any machine that runs them."""
 BITS = 0x207FFFFF
 URL_A, URI_A = "https://a.pool.example.org", "https://alice.calendar.example.org"
 URL_B, URI_B = "https://b.pool.example.org", "https://bob.calendar.example.org"
@@ -52,7 +52,7 @@ class FakeClock:
 class FakeSigner:
     """Signs with a key made from a seed."""
 
-    def __init__(self, key_id: str = "test-2026", signer_id: str = "registry.example.org") -> None:
+    def __init__(self, key_id: str = "test-2024", signer_id: str = "registry.example.org") -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(
             hashlib.sha256(key_id.encode()).digest()
         )

@@ -1,0 +1,1 @@
+"""Where exports go: folders, tar archives, standard output."""

@@ -1,0 +1,242 @@
+"""`anchord status`: counts, what waits and why, and the health of those it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anchord.app.cli.output import console, emit_json, utc
+from anchord.app.cli.show import words_for
+from anchord.app.wiring import App, open_app
+from anchord.core.header import HEADER_SIZE, parse_header
+from anchord.core.model import BatchState
+from anchord.errors import AnchordError, FatalError, StoreBusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STATES = ("not_anchored", "sealed", "submitted", "attested", "anchored", "parked")
+_SHOWN = 20
+
+
+@click.command(short_help="Show counts, what waits and why, and the calendars' health.")
+@click.option("--online", is_flag=True, help="Ask the header sources for their newest block.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+def command(config_path: str | None, online: bool, as_json: bool) -> None:
+    """Show where the records stand, and what anchord waits for.
+
+    Without --online no connection is opened. Nothing is written.
+    """
+    with open_app(config_path) as app:
+        document = describe(app, online=online)
+    if as_json:
+        emit_json(document)
+        return
+    for line in _lines(document):
+        console().print(line, markup=False)
+
+
+def describe(app: App, *, online: bool) -> dict[str, Any]:
+    """Return the state of everything, with stable keys; cheap at any number of records."""
+    counts = app.store.counts
+    waiting, waiting_since = app.store.records.waiting()
+    now = app.clock.now()
+    oldest = min((at for at in (waiting_since, counts.oldest_unfinished()) if at), default=None)
+    states = counts.by_state()
+    states["not_anchored"] = waiting
+    return {
+        "now": utc(now),
+        "records": {state: states.get(state, 0) for state in STATES},
+        "events": {"signed": counts.events(), "due": counts.unsigned()},
+        "oldest_waiting_at": utc(oldest),
+        "oldest_waiting_s": None if oldest is None else max(now - oldest, 0),
+        "next_attempt": _next(app, waiting),
+        "waits": [
+            {
+                "batch": wait.batch_id,
+                "what": wait.what,
+                "where": wait.where,
+                "status": wait.status,
+                "words": words_for(wait.status, wait.detail),
+                "attempts": wait.attempts,
+                "next_attempt_at": utc(wait.next_attempt_at),
+            }
+            for wait in counts.waits(_SHOWN)
+        ],
+        "calendars": _calendars(app),
+        "headers": [_header_source(app, name, online=online) for name in _names(app)],
+        "parked": _parked(app),
+    }
+
+
+def _next(app: App, waiting: int) -> dict[str, Any] | None:
+    """Return when something is due next, and why; None when nothing is."""
+    moment = app.store.counts.next_moment()
+    if waiting:
+        return {"at": "next pass", "why": f"seal {waiting:,} waiting record(s)"}
+    if app.store.counts.unsigned():
+        return {"at": "next pass", "why": "sign events that are due"}
+    if moment is None:
+        return None
+    return {"at": utc(moment), "why": _why(app, moment)}
+
+
+def _why(app: App, moment: int) -> str:
+    for wait in app.store.counts.waits(1):
+        if wait.next_attempt_at == moment:
+            doing = "hand the root to" if wait.what == "submit" else "ask"
+            return f"{doing} {wait.where}: {words_for(wait.status, wait.detail)}"
+    for batch in app.store.batches.due_checks(moment, 1):
+        if batch.state is BatchState.ANCHORED:
+            return f"check batch {batch.id} once more, deeper in the chain"
+        return f"check batch {batch.id} against headers: {batch.note or 'a path has come'}"
+    return "work is due"
+
+
+def _calendars(app: App) -> list[dict[str, Any]]:
+    """Return the health of every calendar, configured ones first."""
+    known = {health.url: health for health in app.store.counts.calendars()}
+    configured = [calendar.url for calendar in app.config.anchoring.calendars]
+    found = []
+    for url in [*configured, *(url for url in known if url not in configured)]:
+        health = known.get(url)
+        found.append(
+            {
+                "url": url,
+                "configured": url in configured,
+                "last_ok_at": None if health is None else utc(health.last_ok_at),
+                "last_error_at": None if health is None else utc(health.last_error_at),
+                "last_error": None if health is None else health.last_error,
+                "failures": 0 if health is None else health.failures,
+            }
+        )
+    return found
+
+
+def _names(app: App) -> list[str]:
+    return list(dict.fromkeys(app.config.headers.sources))
+
+
+def _header_source(app: App, name: str, *, online: bool) -> dict[str, Any]:
+    """Describe one source; only its file is looked at unless `online`."""
+    headers = app.config.headers
+    found: dict[str, Any] = {
+        "source": name,
+        "network": headers.network,
+        "where": None,
+        "height": None,
+        "time": None,
+        "age_s": None,
+        "problem": None,
+    }
+    if name == "file":
+        path = app.loaded.resolve(headers.file.path)
+        found["where"] = str(path)
+        _look_at(path, app.clock.now(), found)
+    elif name == "node":
+        found["where"] = headers.node.url
+    else:
+        found["where"] = ", ".join(headers.explorers.urls)
+    if online:
+        _ask(app, name, found)
+    return found
+
+
+def _look_at(path: Path, now: int, found: dict[str, Any]) -> None:
+    """Read the last header of a header file; whether the chain holds is not checked here."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2) // HEADER_SIZE * HEADER_SIZE
+            file.seek(max(size - HEADER_SIZE, 0))
+            raw = file.read(HEADER_SIZE)
+    except OSError as error:
+        found["problem"] = f"{error.strerror}: run `anchord headers sync`"
+        return
+    if len(raw) != HEADER_SIZE:
+        found["problem"] = "no headers yet: run `anchord headers sync`"
+        return
+    moment = parse_header(raw).time
+    found |= {"height": size // HEADER_SIZE - 1, "time": utc(moment), "age_s": max(now - moment, 0)}
+
+
+def _ask(app: App, name: str, found: dict[str, Any]) -> None:
+    source = app.headers[_names(app).index(name)]
+    try:
+        tip = source.tip()
+    except (FatalError, StoreBusyError):
+        raise
+    except AnchordError as error:
+        found["problem"] = str(error)
+        return
+    age = max(app.clock.now() - tip.time, 0)
+    found |= {"height": tip.height, "time": utc(tip.time), "age_s": age, "problem": None}
+
+
+def _parked(app: App) -> list[dict[str, Any]]:
+    return [
+        {"batch": batch.id, "kind": batch.kind, "size": batch.size, "reason": batch.note}
+        for batch in app.store.batches.in_state(BatchState.PARKED)
+    ]
+
+
+# ---------------------------------------------------------------------- for people
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    for state, count in document["records"].items():
+        if count or state in ("not_anchored", "anchored"):
+            yield f"{count:>12,} {state.replace('_', ' ')}"
+    events = document["events"]
+    due = f", {events['due']:,} due" if events["due"] else ""
+    yield f"{events['signed']:>12,} events signed{due}"
+    yield ""
+    if document["oldest_waiting_s"] is not None:
+        yield f"oldest waiting  {_span(document['oldest_waiting_s'])}"
+    coming = document["next_attempt"]
+    yield f"next attempt    {coming['at']}: {coming['why']}" if coming else "nothing is due"
+    for wait in document["waits"]:
+        yield f"  batch {wait['batch']}, {wait['where']}"
+        yield f"      {wait['words']}; next {wait['next_attempt_at']}"
+    yield ""
+    for calendar in document["calendars"]:
+        yield from _calendar_lines(calendar)
+    for source in document["headers"]:
+        yield from _source_lines(source)
+    for parked in document["parked"][:_SHOWN]:
+        yield f"parked: batch {parked['batch']}, {parked['size']:,} record(s): {parked['reason']}"
+        yield f"      bring it back with `anchord retry {parked['batch']}`"
+    if len(document["parked"]) > _SHOWN:
+        yield f"parked: {len(document['parked']) - _SHOWN:,} more; `anchord retry --all`"
+
+
+def _calendar_lines(calendar: dict[str, Any]) -> Iterator[str]:
+    state = "not asked yet"
+    if calendar["failures"]:
+        state = f"{calendar['failures']} failure(s) in a row"
+    elif calendar["last_ok_at"]:
+        state = f"ok, last {calendar['last_ok_at']}"
+    note = "" if calendar["configured"] else " (not configured any more)"
+    yield f"calendar {calendar['url']}{note}"
+    yield f"      {state}"
+    if calendar["failures"]:
+        yield f"      {calendar['last_error_at']}: {calendar['last_error']}"
+        yield f"      last ok {calendar['last_ok_at'] or 'never'}"
+
+
+def _source_lines(source: dict[str, Any]) -> Iterator[str]:
+    yield f"headers  {source['source']} ({source['network']}) {source['where']}"
+    if source["height"] is not None:
+        yield f"      block {source['height']:,}, {_span(source['age_s'])} old"
+    if source["problem"]:
+        yield f"      {source['problem']}"
+
+
+def _span(seconds: int) -> str:
+    """Return a duration in the two units that matter."""
+    for name, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {name} {seconds % size // part} {smaller}"
+    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
