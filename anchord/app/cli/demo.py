@@ -1,0 +1,169 @@
+"""`anchord demo`: the whole job on the registry's four seed records, in the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from anchord.app.cli.output import console, emit_json, notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_DEADLINE_S = 60
+_FACETS = ("attested", "anchored", "stored", "refs")
+_BLOCKS = 6
+"""Mined after the block that holds the records: enough for the sandbox's confirmations."""
+
+
+@click.command(short_help="Do the whole job on four seed records in the sandbox.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep everything in this folder (default: a temporary one, removed at the end).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(directory: Path | None, as_json: bool) -> int:
+    """Anchor the registry's four seed records in the sandbox, and verify what came out.
+
+    Everything is real but the network: calendars, a regtest chain, a node, explorers and peers
+    run on loopback inside this process. Sandbox, not Bitcoin.
+    """
+    with _folder(directory) as folder:
+        steps = _Steps(quiet=as_json)
+        rows = _run(folder, steps)
+        proved = sum(row["result"] == "proved" for row in rows)
+        if as_json:
+            emit_json({"sandbox": True, "records": rows})
+        else:
+            _table(rows)
+            click.echo(f"{proved} of {len(rows)} proofs verified. Sandbox, not Bitcoin.")
+        if directory is not None:
+            steps.say(f"everything is kept in {folder}; `anchord sandbox --dir {folder}` goes on")
+    return 0 if rows and proved == len(rows) else 1
+
+
+class _Steps:
+    """Says on stderr what happens."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = notes()
+        self._quiet = quiet
+
+    def say(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(text, markup=False)
+
+
+@contextlib.contextmanager
+def _folder(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="anchord-demo-") as name:
+        yield Path(name)
+
+
+def _run(folder: Path, steps: _Steps) -> list[dict[str, Any]]:
+    """Run anchord's own commands one after the other; only mining is the sandbox's."""
+    from anchord.sandbox.run import Sandbox
+
+    steps.say("sandbox, not Bitcoin: starting calendars, regtest chain, node, explorers, peers")
+    with Sandbox(folder, tick_s=0.2) as sandbox:
+        config = str(sandbox.write_config())
+        _anchord(config, "init", str(folder), "--json")
+        steps.say("1. init      configuration, signing key and store")
+        seed = resources.files("anchord.sandbox").joinpath("seed/seed-records.jsonl")
+        with resources.as_file(seed) as file:
+            added = _anchord(config, "add", str(file), "--json", "--quiet")
+        steps.say(
+            f"2. add       {added['new'] + added['known']} seed records, each hash and "
+            "Pith Number recomputed"
+        )
+        passed = _anchord(config, "run-once", "--json", "--quiet")
+        steps.say(
+            f"3. run-once  {passed['sealed']} records under one Merkle root, held by "
+            f"{passed['submitted']} calendars; {passed['signed']} events signed"
+        )
+        sandbox.mine(1 + _BLOCKS)
+        steps.say(f"4. mine      {1 + _BLOCKS} blocks in the sandbox (hours on Bitcoin)")
+        passed = _anchord(
+            config, "run-once", "--wait", "--deadline", str(_DEADLINE_S), "--json", "--quiet"
+        )
+        steps.say(
+            f"5. run-once  {passed['upgraded']} paths to the chain, checked against headers; "
+            f"{passed['signed']} events signed"
+        )
+        proofs = folder / "ots"
+        _anchord(config, "export", "--all", "-o", str(proofs), "--json")
+        steps.say("6. export    one .ots a record")
+        rows = _rows(config, proofs)
+        steps.say("7. verify    each .ots by itself, against anchord's own checked headers")
+    return rows
+
+
+def _rows(config: str, proofs: Path) -> list[dict[str, Any]]:
+    """Verify each exported proof with nothing but its file, its digest, and headers."""
+    from anchord.app.wiring import open_app
+    from anchord.core.number import pith_number
+
+    with open_app(config) as app:
+        records = [record for chunk in app.store.records.walk() for record in chunk]
+    return [
+        _row(config, proofs, pith_number(record.digest, record.year or ""), record.digest)
+        for record in records
+    ]
+
+
+def _row(config: str, proofs: Path, number: str, digest: bytes) -> dict[str, Any]:
+    shown = _anchord(config, "show", number, "--json")
+    file = proofs / f"{number.rpartition(':')[2]}.ots"
+    options = ("--digest", digest.hex(), "--offline", "--json")
+    verdict = _anchord(config, "verify", str(file), *options)
+    return {
+        "pith_number": number,
+        "canonical_sha256": digest.hex(),
+        "strip": shown["strip"].split(" | "),
+        "result": verdict["result"],
+        "block_height": verdict["block_height"],
+        "existed_before": verdict["existed_before"],
+        "checked_with": verdict["checked_with"],
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    """Print completeness in the words of record pages, and what each proof shows."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("Pith Number", "attested", "anchored", "stored", "refs"):
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        words = [
+            word.replace(name, "").strip() for name, word in zip(_FACETS, row["strip"], strict=True)
+        ]
+        words[1] = f"block {row['block_height']}" if row["result"] == "proved" else row["result"]
+        table.add_row(row["pith_number"], *words)
+    console().print(table)
+    for before in sorted({row["existed_before"] for row in rows if row["existed_before"]}):
+        click.echo(f"existed before {before}, good to hours")
+
+
+def _anchord(config: str, *arguments: str) -> Any:
+    """Run a command of anchord in this process and return the JSON document it prints."""
+    from anchord.app.cli.main import cli
+
+    words = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(words):
+        cli.main(["-c", config, *arguments], standalone_mode=False, prog_name="anchord")
+    return json.loads(out.getvalue() or "{}")

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+from opentimestamps.core.notary import BitcoinBlockHeaderAttestation
+from opentimestamps.core.serialize import BytesDeserializationContext
+from opentimestamps.core.timestamp import DetachedTimestampFile
+from support.running import anchord
+
+
+def test_the_demo_anchors_and_verifies_the_four_seed_records(tmp_path: Path) -> None:
+    ran = anchord("demo", "--dir", tmp_path, "--json")
+    assert ran.code == 0
+    assert ran.json["sandbox"] is True
+    rows = ran.json["records"]
+    assert [row["result"] for row in rows] == ["proved"] * 4
+    assert {row["pith_number"] for row in rows} == {
+        "pith:2025:LOHGU5AX7BHMWC5MXWWMKZIY2K",
+        "pith:2025:6LJO423GK7BICIA37XSAA6QSCA",
+        "pith:2024:7BMK4ZKTPUTUY3JKWBANNPOFR5",
+        "pith:2023:CFNEGUD6Y5RYZH4FUUJMH2WXZO",
+    }
+    assert all(row["strip"][1] == "anchored" for row in rows)
+    assert all(row["strip"][2] == "not stored" for row in rows)
+
+
+def test_the_demo_leaves_proofs_the_standard_library_reads(tmp_path: Path) -> None:
+    ran = anchord("demo", "--dir", tmp_path, "--json")
+    headers = (tmp_path / "headers.bin").read_bytes()
+    for row in ran.json["records"]:
+        file = tmp_path / "ots" / f"{row['pith_number'].rpartition(':')[2]}.ots"
+        context = BytesDeserializationContext(file.read_bytes())
+        proof = DetachedTimestampFile.deserialize(context)
+        assert proof.file_digest.hex() == row["canonical_sha256"]
+        roots = {
+            headers[80 * item.height + 36 : 80 * item.height + 68]
+            for message, item in proof.timestamp.all_attestations()
+            if isinstance(item, BitcoinBlockHeaderAttestation)
+        }
+        messages = {
+            message
+            for message, item in proof.timestamp.all_attestations()
+            if isinstance(item, BitcoinBlockHeaderAttestation)
+        }
+        assert messages == roots
+        assert hashlib.sha256(b"").digest() not in roots
+
+
+def test_the_demo_says_that_it_is_not_bitcoin_and_keeps_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "anchord", "demo"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4 of 4 proofs verified. Sandbox, not Bitcoin." in done.stdout
+    assert "sandbox, not Bitcoin" in done.stderr
