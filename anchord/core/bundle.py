@@ -59,7 +59,8 @@ def read_bundle(raw: bytes) -> Bundle:
             f"expected a bundle of version {BUNDLE_VERSION}, got "
             f"{value.get('bundle_version')!r:.40}: a newer anchord may read it"
         )
-    record = value.get("canonical_record")
+    _check_complete(value)
+    record = value["canonical_record"]
     canonical = None if record is None else canonical_bytes(record, _scheme(value))
     digest = _stated_digest(value) if canonical is None else digest_of(canonical)
     number = _number(value, digest, record)
@@ -73,6 +74,15 @@ def read_bundle(raw: bytes) -> Bundle:
         keys=tuple(_objects(value, "public_keys")),
         receipt=receipt if isinstance(receipt, dict) else None,
     )
+
+
+def _check_complete(value: Mapping[str, Any]) -> None:
+    """Refuse a bundle without one of the named keys: renaming a key must not hide what it said."""
+    named = ["canonical_record", "canonical_sha256", "source", "source_aliases", "events"]
+    named += ["record_id"] if "record_id" in value else ["pith_number", "short_pith_number"]
+    missing = [name for name in named if name not in value]
+    if missing:
+        raise RefusedError(f"expected a whole bundle, got one without {', '.join(missing)}")
 
 
 def _scheme(value: Mapping[str, Any]) -> Scheme:
@@ -126,8 +136,6 @@ def _check_statements(
     if isinstance(record, dict) and record.get("source") is not None:
         expected["source"] = record["source"]
     stated = {name: value[name] for name in expected if value.get(name) is not None}
-    if "canonical_sha256" not in stated:
-        raise RefusedError("expected a bundle with canonical_sha256, got one without")
     for name, text in stated.items():
         if text != expected[name]:
             raise DigestMismatchError(
@@ -143,6 +151,8 @@ def _check_aliases(value: Mapping[str, Any], digest: bytes, record: Any) -> None
     known = dict(aliases(_bare(digest, source)))
     for alias in _objects(value, "source_aliases"):
         kind, text = alias.get("alias_kind"), alias.get("alias_value")
+        if not isinstance(kind, str) or not isinstance(text, str):
+            raise RefusedError("expected alias_kind and alias_value in every alias")
         if kind in known and known[kind] != text:
             raise DigestMismatchError(
                 f"the bundle states the alias {kind} {text!r:.80}, but its record has "

@@ -1,7 +1,7 @@
 """What evidence proves. Functions return what they proved or raise; nothing to check is a failure.
 
 Obligations, each with the function that meets it. Events are in `anchord.core.verify_event`,
-records in `anchord.core.bundle`, keys in `anchord.core.trust`.
+receipts in `anchord.core.receipt`, records in `anchord.core.bundle`, keys in `anchord.core.trust`.
 
 Proof (`read_proof`)
  1. The file is a whole OpenTimestamps proof of version 1, within the limits, nothing left over.
@@ -18,7 +18,7 @@ Block header (`confirm`, `check_depth`, `check_claims`)
 
 Record (`read_bundle`)
  8. The canonical bytes recompute from the record, and hash to the digest.
- 9. Pith Number, record id, source and aliases are those that follow from it.
+ 9. All named keys are there; number, record id, source and aliases follow from the record.
 
 Event (`read_event`)
 10. The id is the SHA-256 of the canonical body.

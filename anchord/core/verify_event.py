@@ -1,20 +1,17 @@
-"""What signed events and receipts prove; the obligations are listed in `anchord.core.verify`."""
+"""What signed events prove; the obligations are listed in `anchord.core.verify`."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from anchord.core.bundle import Bundle
 from anchord.core.canonical import pith_suffix, record_id
 from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN, canonical_body, event_digest
 from anchord.core.keyring import check_permitted, check_signature, fingerprint
+from anchord.core.receipt import seconds, strict_base64
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify import Claims, Proof, read_proof
 from anchord.errors import (
@@ -44,15 +41,6 @@ class EventProved(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof | None = None
     claims: Claims | None = None
     withdraws: str | None = None
-
-
-class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
-    """A registry's receipt over the digest."""
-
-    key_id: str
-    signed_at: str
-    trust: Trust | None
-    """None: the key is not known."""
 
 
 class _Signer(msgspec.Struct):
@@ -166,7 +154,7 @@ def _check_subject(event: _Event, digest: bytes, number: str | None) -> None:
 
 def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | None, str]:
     """Check a signature; an unknown key leaves it unchecked, and the event proves nothing."""
-    signature = _base64(event.signature_b64, f"the signature of event {event.event_id}")
+    signature = strict_base64(event.signature_b64, f"the signature of event {event.event_id}")
     at = seconds(event.created_at)
     known = keys.find(event.signer.key_id)
     if known is None:
@@ -180,30 +168,6 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
     check_permitted(key, at, event.target)
     check_signature(key, digest, signature)
     return trust, ""
-
-
-def _base64(text: str, what: str) -> bytes:
-    """Decode base64 that is written the one canonical way, so that no bit of it is idle."""
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
-    if not raw or base64.b64encode(raw).decode("ascii") != text:
-        raise SignatureError(f"{what} is not base64: it was changed")
-    return raw
-
-
-def seconds(text: str) -> int:
-    """Return the Unix seconds of `YYYY-MM-DDTHH:MM:SSZ`.
-
-    Raises:
-        VerificationError: anything else.
-    """
-    try:
-        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}") from None
-    return int(moment.timestamp())
 
 
 class _Anchored(msgspec.Struct):
@@ -224,7 +188,7 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
         stated = msgspec.convert(event.payload, _Anchored)
     except msgspec.ValidationError as error:
         raise VerificationError(f"event {event.event_id} lacks a field: {error}") from None
-    raw = _base64(stated.proof_b64, f"the proof in event {event.event_id}")
+    raw = strict_base64(stated.proof_b64, f"the proof in event {event.event_id}")
     if (
         stated.protocol != "opentimestamps"
         or hashlib.sha256(raw).hexdigest() != stated.proof_sha256
@@ -269,42 +233,3 @@ def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
             continue
         found[target.event_id] = event.event_id
     return found
-
-
-class _Receipt(msgspec.Struct):
-    key_id: str
-    algorithm: str
-    signature_b64: str
-    signed_at: str
-
-
-def receipts(bundle: Bundle) -> list[dict[str, Any]]:
-    """Return the registry's receipts in a bundle."""
-    found = [] if bundle.receipt is None else [bundle.receipt]
-    for event in bundle.events:
-        payload = event.get("payload")
-        receipt = payload.get("receipt") if isinstance(payload, dict) else None
-        if isinstance(receipt, dict):
-            found.append(receipt)
-    return found
-
-
-def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> ReceiptProved:
-    """Check a receipt: Ed25519 over the 32 raw bytes of the digest (15).
-
-    Raises:
-        SignatureError: it has no signature, or not one of that key over that digest.
-    """
-    try:
-        stated = msgspec.convert(dict(receipt), _Receipt)
-    except msgspec.ValidationError as error:
-        raise SignatureError(f"a receipt cannot be checked: {error}") from None
-    known = keys.find(stated.key_id)
-    if known is None:
-        return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=None)
-    if stated.algorithm != "ed25519":
-        raise SignatureError(f"a receipt is signed with {stated.algorithm!r:.40}: expected ed25519")
-    key, trust = known
-    check_permitted(key, seconds(stated.signed_at), "record")
-    check_signature(key, digest, _base64(stated.signature_b64, "a receipt's signature"))
-    return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=trust)

@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING
 from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.key_document import from_document
 from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
+from anchord.core.receipt import check_receipt, receipts
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
-from anchord.core.verify_event import (
-    EventProved,
-    check_receipt,
-    read_event,
-    receipts,
-    withdrawn,
-)
+from anchord.core.verify_event import EventProved, read_event, withdrawn
 from anchord.engine.dossier import TRUST_WORDS, Dossier, FindExpected
 from anchord.engine.export import record_bundle
 from anchord.engine.header_view import HeaderView

@@ -1,0 +1,92 @@
+"""The registry's receipts: Ed25519 over the 32 raw bytes of a record's digest."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from anchord.core.bundle import Bundle
+from anchord.core.keyring import check_permitted, check_signature
+from anchord.core.trust import Keys, Trust
+from anchord.errors import SignatureError, VerificationError
+
+
+class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
+    """A registry's receipt over the digest."""
+
+    key_id: str
+    signed_at: str
+    trust: Trust | None
+    """None: the key is not known."""
+
+
+class _Receipt(msgspec.Struct):
+    key_id: str
+    algorithm: str
+    signature_b64: str
+    signed_at: str
+
+
+def receipts(bundle: Bundle) -> list[dict[str, Any]]:
+    """Return the registry's receipts in a bundle."""
+    found = [] if bundle.receipt is None else [bundle.receipt]
+    for event in bundle.events:
+        payload = event.get("payload")
+        receipt = payload.get("receipt") if isinstance(payload, dict) else None
+        if isinstance(receipt, dict):
+            found.append(receipt)
+    return found
+
+
+def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> ReceiptProved:
+    """Check a receipt: Ed25519 over the 32 raw bytes of the digest (15).
+
+    Raises:
+        SignatureError: it has no signature, or not one of that key over that digest.
+    """
+    try:
+        stated = msgspec.convert(dict(receipt), _Receipt)
+    except msgspec.ValidationError as error:
+        raise SignatureError(f"a receipt cannot be checked: {error}") from None
+    known = keys.find(stated.key_id)
+    if known is None:
+        return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=None)
+    if stated.algorithm != "ed25519":
+        raise SignatureError(f"a receipt is signed with {stated.algorithm!r:.40}: expected ed25519")
+    key, trust = known
+    check_permitted(key, seconds(stated.signed_at), "record")
+    check_signature(key, digest, strict_base64(stated.signature_b64, "a receipt's signature"))
+    return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=trust)
+
+
+def strict_base64(text: str, what: str) -> bytes:
+    """Decode base64 that is written the one canonical way, so that no bit of it is idle.
+
+    Raises:
+        SignatureError: anything else.
+    """
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if not raw or base64.b64encode(raw).decode("ascii") != text:
+        raise SignatureError(f"{what} is not base64: it was changed")
+    return raw
+
+
+def seconds(text: str) -> int:
+    """Return the Unix seconds of `YYYY-MM-DDTHH:MM:SSZ`.
+
+    Raises:
+        VerificationError: anything else.
+    """
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}") from None
+    return int(moment.timestamp())
