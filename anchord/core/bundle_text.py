@@ -143,11 +143,11 @@ def _key_name(raw: msgspec.Raw) -> tuple[str, str]:
 
 
 def _merged(items: Sequence[msgspec.Raw], name: Any, *, in_order: bool = True) -> list[msgspec.Raw]:
-    """Return items without repetitions; of equal names the first stays, nameless ones all."""
+    """Return items without repetitions; of equal names the first stays."""
     found: dict[Any, msgspec.Raw] = {}
-    for place, item in enumerate(items):
+    for item in items:
         key = name(item)
-        found.setdefault(key if key[1] else (*key, place), item)
+        found.setdefault(key if key[1] else (*key, bytes(item)), item)
     if not in_order:
         return list(found.values())
     return [found[key] for key in sorted(found, key=lambda key: key[:2])]

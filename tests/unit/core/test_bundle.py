@@ -1,0 +1,177 @@
+"""Bundles: they recompute, and what others wrote in them survives byte for byte."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.workplace import bare, sample
+
+from anchord.core.bundle import read_bundle
+from anchord.core.bundle_text import follows, one_line, render_bundle
+from anchord.core.canonical import read_record
+from anchord.core.model import Scheme
+from anchord.errors import DigestMismatchError, RefusedError
+
+RECORD = sample(1)
+AT = "2024-08-01T12:00:00Z"
+EVENT = b'{"created_at":"2024-08-02T00:00:00Z","event_id":"sha256:aa"}'
+NAMED = [
+    "bundle_type", "bundle_version", "pith_number", "short_pith_number", "canonical_record",
+    "canonical_sha256", "source", "source_aliases", "events", "public_keys",
+]  # fmt: skip
+
+
+def whole(**changes):
+    value = json.loads(render_bundle(RECORD, AT, [EVENT], []))
+    return json.dumps({**value, **changes}).encode()
+
+
+def test_the_named_keys_come_first_and_in_their_order():
+    raw = render_bundle(RECORD, AT, [EVENT], [{"key_id": "k"}])
+    assert list(json.loads(raw)) == NAMED
+
+
+def test_what_is_rendered_reads_back():
+    bundle = read_bundle(render_bundle(RECORD, AT, [EVENT], [{"key_id": "k"}]))
+    assert (bundle.digest, bundle.canonical) == (RECORD.digest, RECORD.canonical)
+    assert bundle.events == (json.loads(EVENT),)
+    assert bundle.keys == ({"key_id": "k"},)
+
+
+def test_aliases_carry_the_moment_the_record_came_in():
+    aliases = json.loads(render_bundle(RECORD, AT, [], []))["source_aliases"]
+    assert [alias["alias_kind"] for alias in aliases] == sorted(
+        ["arxiv", "arxiv_version", "doi", "pith_short_12", "pith_short_16", "pith_short_8"]
+    )
+    assert {alias["created_at"] for alias in aliases} == {AT}
+
+
+def test_a_hash_alone_has_a_record_id_and_no_record():
+    value = json.loads(render_bundle(bare(RECORD.digest), AT, [], []))
+    assert value["canonical_record"] is None
+    assert value["record_id"] == "sha256:" + RECORD.digest.hex()
+    assert "pith_number" not in value
+    assert value["source_aliases"] == []
+    assert read_bundle(json.dumps(value).encode()).canonical is None
+
+
+def test_other_schemes_say_so_and_recompute():
+    record = read_record(b'{"b":1.0,"a":"\xc3\xa9"}', scheme=Scheme.RFC8785)
+    raw = render_bundle(record, AT, [], [])
+    assert json.loads(raw)["canonical_scheme"] == "rfc8785"
+    assert read_bundle(raw).digest == record.digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"canonical_sha256": "00" * 32},
+        {"canonical_sha256": RECORD.digest.hex().upper()},
+        {"pith_number": "pith:2001:" + "A" * 26},
+        {"short_pith_number": "pith:AAAAAAAA"},
+        {"record_id": "sha256:" + "00" * 32},
+        {"source": {"id": "2507.00001", "kind": "arxiv", "version": 2}},
+        {"canonical_record": {"metadata": {}}},
+        {"source_aliases": [{"alias_kind": "arxiv", "alias_value": "2507.00002"}]},
+    ],
+)
+def test_what_does_not_follow_from_the_record_is_a_mismatch(changes):
+    with pytest.raises(DigestMismatchError):
+        read_bundle(whole(**changes))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"", b"{}", b"[]", b"\xff", b'{"bundle_type":"pith_open_graph_bundle"}',
+        whole(bundle_version="2.0"), whole(canonical_scheme="mine"), whole(events={}),
+        whole(events=[1]), whole(source_aliases=[{}]), whole(canonical_record=None)[:-1],
+        whole(canonical_record=None, canonical_sha256="zz"),
+        whole().replace(b'"events"', b'"evants"'),
+        whole().replace(b'"source_aliases"', b'"events": [], "source_aliases"'),
+    ],
+)  # fmt: skip
+def test_what_is_no_whole_bundle_is_refused(raw):
+    with pytest.raises(RefusedError):
+        read_bundle(raw)
+
+
+FOREIGN = (
+    b'{"bundle_type":"pith_open_graph_bundle","bundle_version":"1.0", "mirrors" :'
+    b' [1.0e2,  "\\u00e9"],\n "events":[ {"event_type":"graph" ,"event_id":"sha256:bb",'
+    b'"created_at":"2024-01-01T00:00:00Z"},{"event_type":"nameless"},'
+    b' {"event_id":"sha256:aa" ,"created_at":"2024-08-02T00:00:00Z"}],\n'
+    b'"source_aliases":[{"alias_kind":"arxiv","alias_value":"2507.00001","created_at":"2020"}],'
+    b'"public_keys":[{"key_id" : "theirs"}], "receipt": {"kind":"pith_receipt"}}'
+)
+
+
+def test_foreign_events_keys_and_aliases_are_carried_along_byte_for_byte():
+    raw = render_bundle(RECORD, AT, [EVENT], [{"key_id": "ours"}], [FOREIGN])
+    for slice_ in (
+        b'[1.0e2,  "\\u00e9"]',
+        b'{"event_type":"graph" ,"event_id":"sha256:bb","created_at":"2024-01-01T00:00:00Z"}',
+        b'{"event_type":"nameless"}',
+        b'{"key_id" : "theirs"}',
+        b'{"kind":"pith_receipt"}',
+        b'"created_at":"2020"',
+    ):
+        assert slice_ in raw
+    value = json.loads(raw)
+    assert list(value) == [*NAMED, "mirrors", "receipt"]
+    # The same event came twice: once in the foreign bundle, once from us.
+    assert [event.get("event_id") for event in value["events"]] == [None, "sha256:bb", "sha256:aa"]
+    assert [key["key_id"] for key in value["public_keys"]] == ["theirs", "ours"]
+
+
+def test_importing_an_export_and_exporting_again_changes_nothing():
+    once = render_bundle(RECORD, AT, [EVENT], [{"key_id": "ours"}], [FOREIGN])
+    assert render_bundle(RECORD, AT, [EVENT], [{"key_id": "ours"}], [once]) == once
+
+
+def test_of_a_key_only_others_know_the_newest_value_stays():
+    documents = [b'{"mirrors":1,"old":2}', b'{"mirrors":3}']
+    value = json.loads(render_bundle(RECORD, AT, [], [], documents))
+    assert (value["mirrors"], value["old"]) == (3, 2)
+
+
+def test_one_line_is_one_line_and_the_same_value():
+    raw = render_bundle(RECORD, AT, [EVENT], [], [FOREIGN.replace(b" ", b"\r\n ")])
+    assert one_line(raw).count(b"\n") == 1
+    assert json.loads(one_line(raw)) == json.loads(raw)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(value=json_values, name=st.text(min_size=1).filter(lambda name: name not in NAMED))
+def test_any_unknown_key_survives(value, name):
+    try:
+        text = json.dumps({name: value}).encode()
+        json.dumps({name: value}, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return
+    out = json.loads(render_bundle(RECORD, AT, [], [], [text]))
+    if name not in ("record_id", "canonical_scheme"):
+        assert out[name] == json.loads(text)[name]
+
+
+def test_a_bundle_follows_another_when_it_has_all_its_events():
+    old = render_bundle(RECORD, AT, [EVENT], [])
+    new = render_bundle(RECORD, AT, [EVENT, EVENT.replace(b"aa", b"bb")], [])
+    assert follows(old, new)
+    assert not follows(new, old)
+    assert not follows(old, render_bundle(sample(2), AT, [EVENT], []))
+    assert not follows(b"junk", new)
