@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +33,9 @@ _SLOTS = ("canonical_sha256", "proof_b64", "proof_sha256", "withdraws")
 """Payload fields that differ from record to record; the rest is common to a series."""
 
 _MARK = "\x00{}\x00"
+_GAP = re.compile(rb'(?:"subject":)?(?<!\\)"\\u0000([a-z0-9_]+)\\u0000"')
+"""A mark as JSON writes it, quotes included: within a string every quote is escaped, so nothing but
+a whole string that is a mark can look like this. The subject's gap takes its key along."""
 _MAX_INT = 2**53
 
 
@@ -150,12 +154,12 @@ def template(common: Common) -> Template:
         "subject": _MARK.format("subject"),
         "target": TARGET,
     }
-    raw = canonical_body(body)
-    # JSON writes the mark's NUL as \u0000; the subject's gap takes key and quotes along.
-    raw = raw.replace(b'"subject":"\\u0000subject\\u0000"', b"\\u0000subject\\u0000")
-    fields = raw.split(b"\\u0000")
+    fields = _GAP.split(canonical_body(body))
     order = tuple(name.decode("ascii") for name in fields[1::2])
     if sorted(order) != sorted((*common.slots, "subject")):
-        raise FatalError("an event's common fields hold a NUL character: refusing to render")
-    pattern = b"%b".join(part.replace(b"%", b"%%") for part in fields[0::2])
-    return Template(pattern, order)
+        raise FatalError("an event's common fields hold a mark of a gap: refusing to render")
+    fixed = [part.replace(b"%", b"%%") for part in fields[0::2]]
+    pieces = [fixed[0]]
+    for name, part in zip(order, fixed[1:], strict=True):
+        pieces += [b"%b" if name == "subject" else b'"%b"', part]
+    return Template(b"".join(pieces), order)

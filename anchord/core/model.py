@@ -230,6 +230,11 @@ class BatchChange(msgspec.Struct, frozen=True, kw_only=True):
     reopen: tuple[bytes, ...] = ()
     """Commitments to ask for again: a reorg undid their path."""
     reopen_at: int = 0
+    resubmit: tuple[str, ...] = ()
+    """Calendars that are to get the root once more."""
+    resubmit_at: int = 0
+    resubmit_quiet_s: int = 0
+    """Least age of a calendar's last answer before it gets the root a third time."""
     release: bool = False
     """Let the records that stand here wait for another batch."""
     lead: bool = False

@@ -8,27 +8,27 @@ answers twice.
 
 from __future__ import annotations
 
-import contextlib
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from typing import TYPE_CHECKING
 
 from anchord.core.merkle import leaves
 from anchord.core.model import Batch, BatchChange, BatchState, NewSeries, Pending, Submission
-from anchord.core.proof import Timestamp, attach, merge, parse_timestamp, serialise
+from anchord.core.proof import attach, merge, parse_timestamp
 from anchord.core.retry import next_attempt
 from anchord.engine import ledger
+from anchord.engine.lanes import Lanes
+from anchord.engine.proofs import proof_of, written
 from anchord.errors import AnchordError, ProtocolError, RefusedError, TransientError
 from anchord.ports import Calendar, NotYet, Submitted, Upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from anchord.engine.parts import Parts
 
 NONCE_BYTES = 16
 ASK_AT_ONCE = 256
 """Commitments asked for between two writes of their answers."""
-_WORKERS_PER_CALENDAR = 2
 _RARELY = 24
 """Times the longest wait, for paths that are welcome but not needed any more."""
 
@@ -52,14 +52,16 @@ def seal(parts: Parts, now: int) -> Batch | None:
 class Submitting:
     """Hands roots to calendars in parallel and goes on at m answers; late ones are kept.
 
-    Only the calls run in threads; everything is written by the thread of the pass.
+    Only the calls run in threads; everything is written by the thread of the pass. A calendar
+    that fails is left alone for the rest of the pass.
     """
 
     def __init__(self, parts: Parts, now: int) -> None:
         self._parts = parts
         self._now = now
-        self._calls: dict[Future[Submitted], Submission] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._calls: dict[Future[Submitted | AnchordError | None], Submission] = {}
+        self._lanes = Lanes()
+        self._down: set[str] = set()
         self.answered = 0
         self.failed = 0
 
@@ -67,19 +69,18 @@ class Submitting:
         """Send what is due."""
         parts = self._parts
         parts.store.calls.intend([c.url for c in parts.calendars], self._now)
-        due = [s for s in parts.store.calls.due_submissions(self._now)
-               if s.calendar in parts.by_url]  # fmt: skip
-        if not due:
-            return
-        self._pool = ThreadPoolExecutor(
-            max_workers=_WORKERS_PER_CALENDAR * len(parts.calendars), thread_name_prefix="submit"
-        )
-        for submission in due:
-            calendar = parts.by_url[submission.calendar]
-            self._calls[self._pool.submit(calendar.submit, submission.root)] = submission
+        for submission in parts.store.calls.due_submissions(self._now):
+            calendar = parts.by_url.get(submission.calendar)
+            if calendar is not None:
+                call = self._lanes.call(
+                    calendar.url, _hand_in, calendar, submission.root, self._down
+                )
+                self._calls[call] = submission
 
     def until_enough(self) -> None:
         """Write answers as they come, until every batch has m of them or all calls ended."""
+        if not self._short():
+            return
         for call in as_completed(list(self._calls)):
             self._write(call)
             if not self._short():
@@ -87,10 +88,11 @@ class Submitting:
 
     def finish(self) -> None:
         """Write the late answers; every call ends by its own timeout."""
-        for call in as_completed(list(self._calls)):
-            self._write(call)
-        if self._pool is not None:
-            self._pool.shutdown()
+        try:
+            for call in as_completed(list(self._calls)):
+                self._write(call)
+        finally:
+            self._lanes.close()
 
     def _short(self) -> bool:
         """Tell whether a call in flight belongs to a batch that has fewer than m answers."""
@@ -98,33 +100,64 @@ class Submitting:
         open_ids = {submission.batch_id for submission in self._calls.values()}
         return any(batches.get(batch_id).state is BatchState.SEALED for batch_id in open_ids)
 
-    def _write(self, call: Future[Submitted]) -> None:
+    def _write(self, call: Future[Submitted | AnchordError | None]) -> None:
         submission = self._calls.pop(call)
-        try:
-            _keep_answer(self._parts, self._now, submission, call.result())
-            self.answered += 1
-        except (TransientError, ProtocolError, RefusedError) as error:
-            self.failed += 1
-            at = _later(self._parts, self._now, submission.attempts + 1, error)
-            self._parts.store.calls.postpone_submission(submission, self._now, at, _say(error))
+        answer = call.result()
+        if answer is None:
+            return
+        if isinstance(answer, Submitted):
+            refused = _keep_answer(self._parts, self._now, submission, answer)
+            if refused is None:
+                self.answered += 1
+                return
+            answer = refused
+        self.failed += 1
+        _try_again(self._parts, self._now, submission, answer)
 
 
-def _keep_answer(parts: Parts, now: int, submission: Submission, answer: Submitted) -> None:
+def _hand_in(calendar: Calendar, root: bytes, down: set[str]) -> Submitted | AnchordError | None:
+    """Hand one root to one calendar; None when it was found down meanwhile."""
+    if calendar.url in down:
+        return None
+    try:
+        return calendar.submit(root)
+    except TransientError as error:
+        down.add(calendar.url)
+        return error
+    except (ProtocolError, RefusedError) as error:
+        return error
+
+
+def _try_again(parts: Parts, now: int, submission: Submission, error: AnchordError) -> None:
+    """Say when the root is handed in again: rarely once it is anchored, never once it is final."""
+    batch = parts.store.batches.get(submission.batch_id)
+    anchored = batch.state is BatchState.ANCHORED
+    at = None
+    if batch.final_at is None:
+        at = _later(parts, now, submission.attempts + 1, error, rarely=anchored)
+    parts.store.calls.postpone_submission(submission, now, at, _say(error))
+
+
+def _keep_answer(
+    parts: Parts, now: int, submission: Submission, answer: Submitted
+) -> ProtocolError | None:
     """Merge an answer into the batch's proof; at m answers the batch is submitted.
 
     If we crash between the two writes, the next pass finds the answers and the missing state:
     `settle` is called for every sealed batch.
     """
     batch = parts.store.batches.get(submission.batch_id)
-    timestamp = parse_timestamp(answer.raw, batch.root)
-    if batch.proof is not None:
-        timestamp = merge(parse_timestamp(batch.proof, batch.root), timestamp)
+    known = proof_of(batch)
+    try:
+        timestamp = parse_timestamp(answer.raw, batch.root)
+        proof = written(timestamp if known is None else merge(known, timestamp))
+    except RefusedError as error:
+        return ProtocolError(f"{submission.calendar} gave an answer that cannot be used: {error}")
     points = [(point.uri, point.commitment) for point in answer.pendings]
     ask_at = now + max(parts.policy.poll_min_s, 1)
-    parts.store.calls.store_answer(
-        submission, answer.raw, points, serialise(timestamp), now, ask_at
-    )
+    parts.store.calls.store_answer(submission, answer.raw, points, proof, now, ask_at)
     settle(parts, now, submission.batch_id)
+    return None
 
 
 def settle(parts: Parts, now: int, batch_id: int) -> None:
@@ -156,13 +189,12 @@ def upgrade(parts: Parts, now: int) -> tuple[int, int]:
     """
     came, failed = 0, 0
     down: set[str] = set()
-    with contextlib.ExitStack() as stack:
-        pool: ThreadPoolExecutor | None = None
+    with Lanes() as lanes:
         while due := _due(parts, now, down):
-            if pool is None:
-                workers = _WORKERS_PER_CALENDAR * len(parts.calendars)
-                pool = stack.enter_context(ThreadPoolExecutor(max_workers=workers))
-            calls = {pool.submit(_ask, parts, pending, down): pending for pending in due}
+            calls = {
+                lanes.call(parts.by_uri[pending.uri].url, _ask, parts, pending, down): pending
+                for pending in due
+            }
             for call in as_completed(calls):
                 outcome = call.result()
                 if outcome is None:
@@ -197,7 +229,8 @@ def _keep_outcome(
 ) -> Upgraded | NotYet | AnchordError:
     """Write down what came of a question; return what it amounts to."""
     calendar = parts.by_uri[pending.uri]
-    if isinstance(outcome, Upgraded) and pending.status == "void" and outcome.raw == pending.raw:
+    undone = pending.status == "void"
+    if isinstance(outcome, Upgraded) and undone and outcome.raw == pending.raw:
         outcome = NotYet("void", "still the path that a reorg undid")
     if isinstance(outcome, Upgraded):
         refused = _keep_path(parts, now, pending, calendar, outcome)
@@ -208,9 +241,10 @@ def _keep_outcome(
         _keep_not_yet(parts, now, pending, calendar, outcome)
     else:
         at = _later(parts, now, pending.attempts + 1, outcome)
+        # A path once undone is remembered as such until another one comes.
         parts.store.calls.postpone_pending(
-            pending, calendar.url, now, at, status="error", detail=_say(outcome),
-            unknown_since=pending.unknown_since,
+            pending, calendar.url, now, at, status="void" if undone else "error",
+            detail=_say(outcome), unknown_since=pending.unknown_since, failed=True,
         )  # fmt: skip
     return outcome
 
@@ -218,77 +252,95 @@ def _keep_outcome(
 def _keep_path(
     parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: Upgraded
 ) -> ProtocolError | None:
-    """Merge a path into the proof of every batch that waits for it."""
+    """Merge a path into the proof of every batch that waits for it and has room for it."""
+    proofs: list[tuple[int, bytes]] = []
+    full: list[BatchChange] = []
     try:
         addition = parse_timestamp(answer.raw, pending.commitment)
-        proofs = list(_merged(parts, pending, addition))
     except RefusedError as error:
         return ProtocolError(f"{pending.uri} gave a path that cannot be used: {error}")
+    reason = ""
+    for batch in parts.store.calls.waiting_for(pending.id):
+        known = proof_of(batch)
+        if known is None:
+            continue
+        try:
+            proofs.append((batch.id, written(attach(known, addition))))
+        except RefusedError as error:
+            reason = f"{pending.uri} gave a path that cannot be used: {error}"
+            full += _freed(batch, reason)
+    if full:
+        parts.store.batches.change(full)
+    if reason and not proofs:
+        return ProtocolError(reason)
     parts.store.calls.store_upgrade(pending, calendar.url, answer.raw, now, proofs)
     return None
 
 
-def _merged(parts: Parts, pending: Pending, addition: Timestamp) -> Iterator[tuple[int, bytes]]:
-    for batch in parts.store.calls.waiting_for(pending.id):
-        if batch.proof is not None:
-            timestamp = parse_timestamp(batch.proof, batch.root)
-            yield batch.id, serialise(attach(timestamp, addition))
+def _freed(batch: Batch, note: str) -> list[BatchChange]:
+    """Let the record of an adopted proof that goes nowhere wait for a batch of our own."""
+    if batch.kind != "adopted" or batch.state is not BatchState.SUBMITTED or not batch.driving:
+        return []
+    return [BatchChange(batch_id=batch.id, release=True, columns={"note": note})]
 
 
 def _keep_not_yet(
     parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: NotYet
 ) -> None:
     batches = parts.store.calls.waiting_for(pending.id)
-    unknown_since = None
-    if answer.status == "unknown":
-        unknown_since = pending.unknown_since or now
-        if now - unknown_since >= parts.policy.resubmit_after_s:
-            _start_over(parts, now, pending, calendar, batches)
-    done = all(batch.final_at is not None for batch in batches)
+    status = "void" if pending.status == "void" else answer.status
+    lost = {answer.status, status} & {"unknown", "void"}
+    unknown_since = (pending.unknown_since or now) if lost else None
+    gone = unknown_since is not None and now - unknown_since >= parts.policy.resubmit_after_s
+    if gone:
+        _start_over(parts, now, pending, calendar, batches)
     at = None
-    if not (done and answer.status in {"unknown", "void"}):
-        at = _ask_again(parts, now, pending, batches)
+    if not (lost and all(batch.final_at is not None for batch in batches)):
+        at = _ask_again(parts, now, pending, batches, rarely=gone)
     parts.store.calls.postpone_pending(
-        pending, calendar.url, now, at, status=answer.status, detail=answer.detail,
+        pending, calendar.url, now, at, status=status, detail=answer.detail,
         unknown_since=unknown_since,
     )  # fmt: skip
 
 
-def _ask_again(parts: Parts, now: int, pending: Pending, batches: Sequence[Batch]) -> int:
+def _ask_again(
+    parts: Parts, now: int, pending: Pending, batches: Sequence[Batch], *, rarely: bool
+) -> int:
     """Return when to ask next: rarely, once another calendar's path has anchored all of it."""
-    anchored = all(batch.state is BatchState.ANCHORED for batch in batches)
+    rarely = rarely or all(batch.state is BatchState.ANCHORED for batch in batches)
     return next_attempt(
         now,
         pending.attempts + 1,
         shortest_s=parts.policy.poll_min_s,
-        longest_s=parts.policy.poll_max_s * (_RARELY if anchored else 1),
+        longest_s=parts.policy.poll_max_s * (_RARELY if rarely else 1),
     )
 
 
 def _start_over(
     parts: Parts, now: int, pending: Pending, calendar: Calendar, batches: Sequence[Batch]
 ) -> None:
-    """A calendar forgot a commitment: hand it the root again, or free an adopted record."""
+    """A calendar lost a commitment for good: hand it the root again, or free an adopted record."""
     for batch in batches:
         if batch.state is BatchState.ANCHORED:
             continue
         if batch.kind == "sealed":
             quiet_s = parts.policy.resubmit_after_s
             parts.store.calls.resubmit(batch.id, calendar.url, now, quiet_s)
-        elif batch.state is BatchState.SUBMITTED and batch.driving:
-            note = f"{pending.uri} does not know its commitment"
-            parts.store.batches.change(
-                [BatchChange(batch_id=batch.id, release=True, columns={"note": note})]
-            )
+            continue
+        freed = _freed(batch, f"{pending.uri} does not know its commitment")
+        if freed:
+            parts.store.batches.change(freed)
 
 
-def _later(parts: Parts, now: int, attempts: int, error: AnchordError) -> int:
+def _later(
+    parts: Parts, now: int, attempts: int, error: AnchordError, *, rarely: bool = False
+) -> int:
     retry_after_s = error.retry_after if isinstance(error, TransientError) else None
     return next_attempt(
         now,
         attempts,
         shortest_s=parts.policy.poll_min_s,
-        longest_s=parts.policy.poll_max_s,
+        longest_s=parts.policy.poll_max_s * (_RARELY if rarely else 1),
         retry_after_s=retry_after_s,
     )
 

@@ -12,123 +12,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from anchord.core import event
-from anchord.core.header import block_hash, parse_header
 from anchord.core.model import Batch, BatchChange, BatchState, Block
 from anchord.core.paths import unattested
-from anchord.core.proof import (
-    Found,
-    Timestamp,
-    attestations,
-    drop,
-    parse_timestamp,
-    serialise,
-)
+from anchord.core.proof import Found, Timestamp, attestations, drop, serialise
 from anchord.engine import ledger
+from anchord.engine.proofs import proof_of
+from anchord.engine.witnesses import Later, Void, Witnesses
 from anchord.errors import ProtocolError, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from anchord.core.model import NewSeries
     from anchord.engine.parts import Parts
-    from anchord.ports import HeaderSource, Tip
 
 _BLOCK_S = 600
 """What a block takes, on average."""
-
-
-class Void(msgspec.Struct, frozen=True):
-    """All sources agree on a buried header at that height, and it carries something else."""
-
-    reason: str
-
-
-class Later(msgspec.Struct, frozen=True):
-    """Nothing can be said now: too short a chain, no source, or sources at odds."""
-
-    reason: str
-
-
-class Witnesses:
-    """The header sources of one pass; their tips are asked once.
-
-    Args:
-        sources: all that are configured; every one that answers must agree.
-        burial: confirmations after which a header that does not match is final.
-    """
-
-    def __init__(self, sources: Sequence[HeaderSource], burial: int) -> None:
-        self._sources = sources
-        self._burial = burial
-        self._tips: dict[str, Tip | str] | None = None
-        self._headers: dict[tuple[str, int], bytes | None] = {}
-
-    def problems(self) -> dict[str, str]:
-        """Return what the sources that cannot answer said, by name."""
-        return {name: tip for name, tip in self._ask_tips().items() if isinstance(tip, str)}
-
-    def examine(self, height: int, message: bytes) -> Block | Void | Later:
-        """Compare an attested message with the header at `height`.
-
-        Only the header's Merkle root can confirm: 32 bytes, compared whole.
-        """
-        found: dict[str, bytes] = {}
-        heights = []
-        for source in self._sources:
-            tip = self._ask_tips()[source.name]
-            if isinstance(tip, str):
-                continue
-            if tip.height < height:
-                return Later(f"{source.name} is at block {tip.height}, waiting for {height}")
-            try:
-                raw = self._header(source, height)
-            except (TransientError, ProtocolError) as error:
-                return Later(f"{source.name}: {error}")
-            if raw is None:
-                return Later(f"{source.name} has no block {height} now")
-            found[source.name] = raw
-            heights.append(tip.height)
-        return self._judge(height, message, found, heights)
-
-    def _header(self, source: HeaderSource, height: int) -> bytes | None:
-        """Ask each source once per height: thousands of proofs may meet in one block."""
-        key = (source.name, height)
-        if key not in self._headers:
-            self._headers[key] = source.header(height)
-        return self._headers[key]
-
-    def _judge(
-        self, height: int, message: bytes, found: dict[str, bytes], heights: list[int]
-    ) -> Block | Void | Later:
-        if not found:
-            return Later("; ".join(f"{k}: {v}" for k, v in self.problems().items()) or "no source")
-        if len(set(found.values())) > 1:
-            return Later(f"sources disagree about block {height}: {', '.join(found)}")
-        raw = next(iter(found.values()))
-        header = parse_header(raw)
-        confirmations = min(heights) - height + 1
-        if header.merkle_root == message:
-            return Block(
-                height=height,
-                hash=block_hash(raw)[::-1],
-                merkle_root=header.merkle_root[::-1],
-                time=header.time,
-                confirmations=confirmations,
-                checked_with=tuple(found),
-            )
-        if confirmations < self._burial:
-            return Later(f"block {height} does not carry it; only {confirmations} confirmations")
-        return Void(f"block {height} ({block_hash(raw)[::-1].hex()}) does not carry this path")
-
-    def _ask_tips(self) -> dict[str, Tip | str]:
-        if self._tips is None:
-            self._tips = {}
-            for source in self._sources:
-                try:
-                    self._tips[source.name] = source.tip()
-                except (TransientError, ProtocolError) as error:
-                    self._tips[source.name] = str(error)
-        return self._tips
+_RARELY = 24
+"""Times the longest wait: how often something is looked at that need not change soon."""
+_NO_BLOCK: dict[str, Any] = dict.fromkeys(
+    ("attested_at", "anchored_at", "final_at", "block_height", "block_hash", "block_merkle_root",
+     "block_time")
+)  # fmt: skip
+"""Columns of a batch that no block carries."""
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -151,7 +55,7 @@ def check(parts: Parts, now: int) -> tuple[int, dict[str, str]]:
             source.refresh()
         except (TransientError, ProtocolError) as error:
             problems[source.name] = str(error)
-    witnesses = Witnesses(parts.headers, parts.policy.confirmations)
+    witnesses = Witnesses(parts.headers, parts.policy.confirmations, problems)
     anchored = 0
     while due:
         changes = [_decide(parts, now, batch, witnesses) for batch in due]
@@ -185,32 +89,42 @@ def examine_all(timestamp: Timestamp, witnesses: Witnesses) -> Findings:
 
 def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> BatchChange:
     """Return what a batch becomes. Its next check is always later than `now`, or never."""
-    if batch.proof is None:
+    timestamp = proof_of(batch)
+    if timestamp is None:
         return BatchChange(batch_id=batch.id, columns={"next_check_at": None})
-    timestamp = parse_timestamp(batch.proof, batch.root)
     findings = examine_all(timestamp, witnesses)
     kept = _without_void(timestamp, findings)
-    if kept is None:
-        return _give_up(batch, findings)
-    reopen = sorted(set(unattested(kept)) - set(unattested(timestamp)))
-    proof = serialise(kept) if findings.void else batch.proof
     series, cut = _withdrawals(parts, now, batch, findings)
+    if kept is None or _is_hopeless(parts, batch, findings, kept):
+        return _give_up(batch, findings, series, cut)
+    reopen = sorted(set(unattested(kept)) - set(unattested(timestamp)))
+    proof = serialise(kept) if findings.void else batch.proof or b""
     columns = _columns(parts, now, batch, findings, withdrawn=bool(cut))
     anchored = columns["state"] == BatchState.ANCHORED.value
     fresh = anchored and (batch.state is not BatchState.ANCHORED or bool(cut))
     if fresh:
         series.append(ledger.anchored_series(parts, batch, findings.good[0], proof, now))
-    if batch.kind == "sealed":
-        _resubmit(parts, now, batch, reopen)
     return BatchChange(
         batch_id=batch.id,
         columns={"proof": proof, **columns},
         series=tuple(series),
         cut_series=tuple(cut),
         reopen=tuple(commitment for _, commitment in reopen),
-        reopen_at=now + max(parts.policy.poll_min_s, 1),
+        # A calendar that repairs its path needs new blocks for that; one that lies needs no hurry.
+        reopen_at=now + max(parts.policy.poll_max_s, 1),
+        resubmit=_repeat(parts, batch, reopen),
+        resubmit_at=now,
+        resubmit_quiet_s=parts.policy.resubmit_after_s,
         lead=fresh and batch.kind == "adopted",
     )
+
+
+def _is_hopeless(parts: Parts, batch: Batch, findings: Findings, kept: Timestamp) -> bool:
+    """Tell whether an adopted proof has a refuted path, and nobody to ask for another one."""
+    if batch.kind != "adopted" or not findings.void or findings.good or findings.later:
+        return False
+    uris = {found.attestation.uri for found in attestations(kept)}
+    return not any(uri in uris for uri in parts.by_uri)
 
 
 def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
@@ -221,16 +135,15 @@ def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
     return drop(timestamp, lambda message, item: (message, item) in bad)
 
 
-def _resubmit(parts: Parts, now: int, batch: Batch, reopen: list[tuple[str, bytes]]) -> None:
-    """Hand the root again to calendars whose path was undone below their own burial depth.
+def _repeat(parts: Parts, batch: Batch, reopen: list[tuple[str, bytes]]) -> tuple[str, ...]:
+    """Return the calendars that are to get the root again: their path was undone.
 
-    They do not repair such a path by themselves. This is written before the batch's change: if
-    we crash in between, the next pass decides the same and finds the intent already there.
+    When that happens below their own burial depth, they do not repair it by themselves.
     """
-    for uri, _ in reopen:
-        calendar = parts.by_uri.get(uri)
-        if calendar is not None:
-            parts.store.calls.resubmit(batch.id, calendar.url, now, quiet_s=0)
+    if batch.kind != "sealed":
+        return ()
+    calendars = [parts.by_uri.get(uri) for uri, _ in reopen]
+    return tuple(dict.fromkeys(item.url for item in calendars if item is not None))
 
 
 def _withdrawals(
@@ -275,19 +188,28 @@ def _columns(
             "note": f"{block.confirmations} of {policy.confirmations} confirmations",
             **_block_columns(block),
         }
-    again = now + max(policy.poll_min_s, 1) if findings.later else None
     return {
-        "state": BatchState.SUBMITTED.value,
-        "attested_at": None,
-        "anchored_at": None,
-        "final_at": None,
-        "next_check_at": again,
+        "state": _unattested_state(batch),
+        "next_check_at": _look_again(parts, now, findings),
         "note": findings.later[0].reason if findings.later else None,
-        "block_height": None,
-        "block_hash": None,
-        "block_merkle_root": None,
-        "block_time": None,
+        **_NO_BLOCK,
     }
+
+
+def _unattested_state(batch: Batch) -> str:
+    """Return where a batch without a block stands: a path alone does not make m answers."""
+    state = BatchState.SEALED if batch.submitted_at is None else BatchState.SUBMITTED
+    return state.value
+
+
+def _look_again(parts: Parts, now: int, findings: Findings) -> int | None:
+    """Return when something may be known; rarely, when a path claims a block far away."""
+    if not findings.later:
+        return None
+    policy = parts.policy
+    blocks = min(later.blocks for later in findings.later)
+    wait_s = min(blocks * _BLOCK_S // 2, _RARELY * policy.poll_max_s)
+    return now + max(wait_s if blocks > 1 else 0, policy.poll_min_s, 1)
 
 
 def _anchored_columns(
@@ -296,7 +218,7 @@ def _anchored_columns(
     """Return the columns of an anchored batch; its block is the one its live events name."""
     policy = parts.policy
     missing = policy.final_confirmations - block.confirmations
-    wait_s = min(max(missing * _BLOCK_S // 2, policy.poll_min_s, 1), 24 * policy.poll_max_s)
+    wait_s = max(min(missing * _BLOCK_S // 2, _RARELY * policy.poll_max_s), policy.poll_min_s, 1)
     kept = batch.state is BatchState.ANCHORED and not withdrawn
     return {
         "state": BatchState.ANCHORED.value,
@@ -318,7 +240,9 @@ def _block_columns(block: Block) -> dict[str, Any]:
     }
 
 
-def _give_up(batch: Batch, findings: Findings) -> BatchChange:
+def _give_up(
+    batch: Batch, findings: Findings, series: list[NewSeries], cut: list[int]
+) -> BatchChange:
     """Nothing is left of a proof: keep the file, park it, free its record for our own batch.
 
     Only an adopted proof can come to this: a sealed batch keeps its pending attestations.
@@ -328,5 +252,12 @@ def _give_up(batch: Batch, findings: Findings) -> BatchChange:
         "state": BatchState.PARKED.value,
         "next_check_at": None,
         "note": f"the proof that was brought does not hold: {reason}",
+        **_NO_BLOCK,
     }
-    return BatchChange(batch_id=batch.id, release=True, columns=columns)
+    return BatchChange(
+        batch_id=batch.id,
+        release=True,
+        columns=columns,
+        series=tuple(series),
+        cut_series=tuple(cut),
+    )

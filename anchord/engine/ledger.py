@@ -142,7 +142,7 @@ class Renderer:
             slots=self._slots,
         )
         self._template = event.template(common)
-        self._joiner = None if series.proof is None else Joiner(batch, series.proof)
+        self._joiner = Joiner(batch, series.proof or b"")
 
     def bodies(self, tile: Tile, numbered: Sequence[bool]) -> list[bytes]:
         """Return the canonical bodies of a tile's members."""
@@ -153,7 +153,10 @@ class Renderer:
             ],
             "canonical_sha256": [member.digest.hex().encode() for member in tile.members],
         }
-        if self._joiner is not None:
+        if self._series.proof is None:
+            # Nothing is joined, but the subject still must be the record that was sealed.
+            self._joiner.check(tile)
+        else:
             proofs = self._joiner.join_tile(tile)
             sha256 = hashlib.sha256
             columns["proof_sha256"] = [sha256(proof).hexdigest().encode() for proof in proofs]

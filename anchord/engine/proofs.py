@@ -9,40 +9,81 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anchord.core.merkle import TILE, leaves, levels, root, suffixes
-from anchord.core.proof import DETACHED_HEADER, join
+from anchord.core.merkle import NODE, TILE, leaves, levels, root, suffixes
+from anchord.core.proof import DETACHED_HEADER, Timestamp, join, parse_timestamp, serialise
 from anchord.errors import FatalError, RefusedError
 
 if TYPE_CHECKING:
-    from anchord.core.model import Batch, Member, Tile
+    from anchord.core.model import Batch, Tile
     from anchord.ports.store import Store
+
+
+def check_root(batch: Batch) -> None:
+    """Hold a batch's root against what lies under it, before anything is decided on its word.
+
+    Raises:
+        FatalError: the stored root is not the one of the tiles, or of the file that was adopted.
+    """
+    if batch.kind == "adopted":
+        if not (batch.adopted_raw or b"").startswith(DETACHED_HEADER + batch.root):
+            raise FatalError(f"batch {batch.id}: its root is not the adopted file's: damaged")
+        return
+    tiles, rest = divmod(len(batch.tile_roots or b""), NODE)
+    whole = not rest and tiles == -(-batch.size // TILE) and tiles > 0
+    if not whole or root(batch.tile_roots or b"") != batch.root:
+        raise FatalError(f"batch {batch.id}: tile roots do not lead to its root: damaged")
+
+
+def proof_of(batch: Batch) -> Timestamp | None:
+    """Return what is known of a batch's root so far; None before the first answer.
+
+    Raises:
+        FatalError: the stored proof or root is damaged.
+    """
+    check_root(batch)
+    if batch.proof is None:
+        return None
+    try:
+        return parse_timestamp(batch.proof, batch.root)
+    except RefusedError as error:
+        raise FatalError(f"batch {batch.id}: its proof is damaged: {error}") from error
+
+
+def written(timestamp: Timestamp) -> bytes:
+    """Return a merged proof's bytes, once they have been seen to be readable again.
+
+    Two proofs within the limits can make one that is not: too long, or too deep.
+
+    Raises:
+        RefusedError: what came does not fit in.
+    """
+    raw = serialise(timestamp)
+    parse_timestamp(raw, timestamp.message)
+    return raw
 
 
 class Joiner:
     """Joins the proofs of a batch's members to one proof of its root.
 
     Args:
-        batch: the batch; its tile roots are checked against its root once, here.
-        proof: serialised timestamp from the root on.
+        batch: the batch; its root is checked here, once.
+        proof: serialised timestamp from the root on; may be empty when only `check` is used.
 
     Raises:
         FatalError: the stored tile roots do not lead to the batch's root.
     """
 
     def __init__(self, batch: Batch, proof: bytes) -> None:
+        check_root(batch)
         self._batch = batch
         self._proof = proof
-        self._upper: list[bytes] = []
-        if batch.kind == "sealed":
-            self._upper = levels(batch.tile_roots or b"")
-            if self._upper[-1] != batch.root:
-                raise FatalError(f"batch {batch.id}: tile roots do not lead to its root: damaged")
+        self._upper = levels(batch.tile_roots or b"") if batch.kind == "sealed" else []
 
     def join_tile(self, tile: Tile) -> list[bytes]:
         """Return the `.ots` bytes of a tile's members, in order."""
+        self.check(tile)
         if self._batch.kind == "adopted":
-            return [self._adopted(member) for member in tile.members]
-        self._check(tile)
+            return [join(member.digest, b"", self._proof) for member in tile.members]
         tail = suffixes(self._upper, self._proof, tile.tile, tile.tile + 1)[0]
         first = tile.members[0].index - tile.tile * TILE
         stop = first + len(tile.members)
@@ -52,23 +93,29 @@ class Joiner:
             for member, end in zip(tile.members, ends, strict=True)
         ]
 
-    def _adopted(self, member: Member) -> bytes:
-        """Return the file as it came while nothing was added to it."""
-        raw = self._batch.adopted_raw or b""
-        whole = DETACHED_HEADER + member.digest + self._proof
-        if raw.endswith(self._proof) and len(raw) >= len(whole):
-            return raw
-        return whole
+    def check(self, tile: Tile) -> None:
+        """Recompute what the leaves claim: digests and nonces below, the tile's root above.
 
-    def _check(self, tile: Tile) -> None:
-        """Recompute what the leaves claim: digests and nonces below, the tile's root above."""
-        place = 32 * tile.tile
-        expected = (self._batch.tile_roots or b"")[place : place + 32]
-        if root(tile.leaves) != expected:
+        Raises:
+            FatalError: a digest, a nonce or a leaf is not the one that was sealed.
+        """
+        if self._batch.kind == "adopted":
+            if [member.digest for member in tile.members] != [self._batch.root]:
+                raise FatalError(
+                    f"batch {self._batch.id}: its record has not the digest that the adopted "
+                    "file is about: the store is damaged"
+                )
+            return
+        self._check_sealed(tile)
+
+    def _check_sealed(self, tile: Tile) -> None:
+        place = NODE * tile.tile
+        expected = (self._batch.tile_roots or b"")[place : place + NODE]
+        if not tile.leaves or len(tile.leaves) % NODE or root(tile.leaves) != expected:
             raise FatalError(
                 f"batch {self._batch.id}, tile {tile.tile}: leaves do not lead to its root"
             )
-        first = 32 * (tile.members[0].index - tile.tile * TILE)
+        first = NODE * (tile.members[0].index - tile.tile * TILE)
         nonces = b"".join(member.nonce for member in tile.members)
         found = leaves([member.digest for member in tile.members], nonces)
         if tile.leaves[first : first + len(found)] != found:

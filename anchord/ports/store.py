@@ -109,13 +109,14 @@ class CallTable(Protocol):
     """Calls to calendars: intents, answers, and when to try again."""
 
     def intend(self, urls: Sequence[str], now: int) -> None:
-        """Add intents for calendars configured since a batch was sealed."""
+        """Let intents follow the configuration: new calendars in, removed ones out."""
         ...
 
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
         """Intend to hand a root to a calendar once more.
 
-        Not when that is intended already, or its last answer is younger than `quiet_s`.
+        Not when that is intended already, or, from the third time on, its last answer is younger
+        than `quiet_s` (doubled each time).
         """
         ...
 
@@ -139,8 +140,10 @@ class CallTable(Protocol):
         """Keep a calendar's answer."""
         ...
 
-    def postpone_submission(self, submission: Submission, now: int, at: int, error: str) -> None:
-        """Write down a failed try."""
+    def postpone_submission(
+        self, submission: Submission, now: int, at: int | None, error: str
+    ) -> None:
+        """Write down a failed try; `at` None: it is the last one."""
         ...
 
     def due_pendings(self, now: int, uris: Sequence[str], limit: int) -> list[Pending]:
@@ -172,8 +175,9 @@ class CallTable(Protocol):
         status: str,
         detail: str,
         unknown_since: int | None = None,
+        failed: bool = False,
     ) -> None:
-        """Write down "not yet" or a failed try."""
+        """Write down "not yet" or a failed try, which `failed` charges to the calendar."""
         ...
 
 

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from anchord.adapters.store.connection import insert_one
 from anchord.adapters.store.schema import batch_pendings, batches, pendings, records
 from anchord.core.model import Adoption, BatchState
-from anchord.core.proof import DETACHED_HEADER, attestations, parse_detached, serialise
+from anchord.core.proof import DETACHED_HEADER, attestations, parse_detached
+from anchord.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -48,8 +49,8 @@ def _insert(
     connection: sa.Connection, record_id: int, item: Adoption, now: int, *, check: bool
 ) -> int:
     head = DETACHED_HEADER + item.record.digest
-    plain = item.ots.startswith(head)
-    proof = item.ots[len(head) :] if plain else serialise(parse_detached(item.ots).timestamp)
+    if not item.ots.startswith(head):
+        raise RefusedError("expected a proof of the record it came with, got one of another digest")
     row: dict[str, Any] = {
         "kind": "adopted",
         "state": BatchState.SUBMITTED.value,
@@ -61,7 +62,7 @@ def _insert(
         "record_id": record_id,
         "adopted_raw": item.ots,
         "adopted_sha256": hashlib.sha256(item.ots).digest(),
-        "proof": proof,
+        "proof": item.ots[len(head) :],
         "next_check_at": now if check else None,
     }
     return insert_one(connection, batches, **row)

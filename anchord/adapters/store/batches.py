@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from anchord.adapters.store import records as record_rows
-from anchord.adapters.store.calls import intend
+from anchord.adapters.store.calls import intend, repeat
 from anchord.adapters.store.connection import Database, insert_one
 from anchord.adapters.store.leaves import (
     MakeTile,
@@ -150,7 +150,9 @@ class Batches:
     def _adopted_tile(self, batch: Batch) -> Tile:
         query = sa.select(records.c.id, records.c.digest, records.c.year)
         with self._database.reading() as connection:
-            row = connection.execute(query.where(records.c.id == batch.record_id)).one()
+            row = connection.execute(query.where(records.c.id == batch.record_id)).first()
+        if row is None:
+            raise FatalError(f"the record of adopted batch {batch.id} is missing: store damaged")
         member = Member(0, row.id, row.digest, number_of(row.digest, row.year), b"")
         return Tile(0, b"", (member,))
 
@@ -194,6 +196,8 @@ def _change(connection: sa.Connection, item: BatchChange) -> None:
         connection.execute(sa.insert(series_table).values(values))
     if item.reopen:
         _reopen(connection, item)
+    for url in item.resubmit:
+        repeat(connection, item.batch_id, url, item.resubmit_at, item.resubmit_quiet_s)
     if item.release:
         record_rows.release(connection, item.batch_id)
     if item.lead:

@@ -21,6 +21,8 @@ from anchord.core.model import Batch, BatchState, Pending, Submission
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_MAX_DOUBLINGS = 16
+
 
 class Calls:
     """The tables of calls to calendars. Every method is one transaction; intents come first."""
@@ -29,36 +31,29 @@ class Calls:
         self._database = database
 
     def intend(self, urls: Sequence[str], now: int) -> None:
-        """Add intent rows for calendars configured since a batch was sealed."""
-        query = sa.select(batches.c.id).where(batches.c.state == BatchState.SEALED.value)
+        """Let intents follow the configuration.
+
+        A calendar configured since a batch was sealed gets the root, too, while the batch is not
+        attested. One that is configured no more is not waited for; its answers stay.
+        """
         with self._database.reading() as connection:
-            missing = [
-                (batch_id, url)
-                for batch_id in connection.execute(query).scalars().all()
-                for url in urls
-                if not _has_intent(connection, batch_id, url)
-            ]
-        if missing:
-            with self._database.writing() as connection:
-                for batch_id, url in missing:
-                    intend(connection, batch_id, [url], now, 1)
+            missing = _missing(connection, urls)
+            gone, back = _strays(connection, urls)
+        if not (missing or gone or back):
+            return
+        with self._database.writing() as connection:
+            for batch_id, url in missing:
+                intend(connection, batch_id, [url], now, 1)
+            for ids, moment in ((gone, None), (back, now)):
+                for row_id in ids:
+                    where = submissions.c.id == row_id
+                    change = sa.update(submissions).where(where).values(next_attempt_at=moment)
+                    connection.execute(change)
 
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
-        """Intend to hand a root to a calendar once more.
-
-        Not when that is intended already, and not when its last answer is younger than
-        `quiet_s`: several forgotten commitments of one root lead to one new submission.
-        """
-        query = (
-            sa.select(submissions.c.round, submissions.c.answered_at)
-            .where(submissions.c.batch_id == batch_id, submissions.c.calendar == url)
-            .order_by(submissions.c.round.desc())
-            .limit(1)
-        )
+        """Intend to hand a root to a calendar once more; see `repeat`."""
         with self._database.writing() as connection:
-            last = connection.execute(query).first()
-            if last is None or (last.answered_at and last.answered_at <= now - quiet_s):
-                intend(connection, batch_id, [url], now, 1 if last is None else last.round + 1)
+            repeat(connection, batch_id, url, now, quiet_s)
 
     def due_submissions(self, now: int) -> list[Submission]:
         """Return the intents whose time has come."""
@@ -118,8 +113,10 @@ class Calls:
             )
             _health(connection, submission.calendar, now, None)
 
-    def postpone_submission(self, submission: Submission, now: int, at: int, error: str) -> None:
-        """Write down a failed try and when the next one is."""
+    def postpone_submission(
+        self, submission: Submission, now: int, at: int | None, error: str
+    ) -> None:
+        """Write down a failed try and when the next one is, if any."""
         with self._database.writing() as connection:
             values = {
                 "attempts": submission.attempts + 1,
@@ -195,6 +192,7 @@ class Calls:
         status: str,
         detail: str,
         unknown_since: int | None = None,
+        failed: bool = False,
     ) -> None:
         """Write down "not yet" or a failed try, and when to ask again."""
         with self._database.writing() as connection:
@@ -209,7 +207,7 @@ class Calls:
             connection.execute(
                 sa.update(pendings).where(pendings.c.id == pending.id).values(values)
             )
-            _health(connection, url, now, detail if status == "error" else None)
+            _health(connection, url, now, detail if failed else None)
 
 
 def _pending(row: Any) -> Pending:
@@ -224,9 +222,35 @@ def _pending(row: Any) -> Pending:
     )
 
 
-def _has_intent(connection: sa.Connection, batch_id: int, url: str) -> bool:
-    same = sa.and_(submissions.c.batch_id == batch_id, submissions.c.calendar == url)
-    return connection.execute(sa.select(submissions.c.id).where(same)).first() is not None
+def _missing(connection: sa.Connection, urls: Sequence[str]) -> list[tuple[int, str]]:
+    """Return (batch, calendar) where a batch without a block has no intent for a calendar."""
+    unattested = [BatchState.SEALED.value, BatchState.SUBMITTED.value]
+    query = (
+        sa.select(batches.c.id, submissions.c.calendar)
+        .join(submissions, submissions.c.batch_id == batches.c.id, isouter=True)
+        .where(batches.c.kind == "sealed", batches.c.state.in_(unattested))
+    )
+    known: dict[int, set[str]] = {}
+    for batch_id, calendar in connection.execute(query):
+        known.setdefault(batch_id, set()).add(calendar)
+    return [(key, url) for key, found in sorted(known.items()) for url in urls if url not in found]
+
+
+def _strays(connection: sa.Connection, urls: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return intents of calendars that are gone from the configuration, and of those come back.
+
+    A batch that is final needs no further calendar.
+    """
+    mine = submissions.c.calendar.in_(list(urls))
+    moment = submissions.c.next_attempt_at
+    gone = sa.select(submissions.c.id).where(moment.is_not(None), sa.not_(mine))
+    back = (
+        sa.select(submissions.c.id)
+        .join(batches, batches.c.id == submissions.c.batch_id)
+        .where(mine, moment.is_(None), submissions.c.answered_at.is_(None))
+        .where(batches.c.final_at.is_(None))
+    )
+    return list(connection.execute(gone).scalars()), list(connection.execute(back).scalars())
 
 
 def intend(
@@ -242,6 +266,30 @@ def intend(
             "next_attempt_at": now,
         }
         connection.execute(sa.insert(submissions).values(row))
+
+
+def repeat(connection: sa.Connection, batch_id: int, url: str, now: int, quiet_s: int) -> None:
+    """Intend to hand a root to a calendar once more.
+
+    Not when that is intended already: several lost commitments of one root lead to one new
+    submission. The second time at once; then the last answer must be older than `quiet_s`,
+    doubled each time, so that a calendar that loses everything gets little to lose.
+    """
+    query = (
+        sa.select(submissions.c.round, submissions.c.answered_at)
+        .where(submissions.c.batch_id == batch_id, submissions.c.calendar == url)
+        .order_by(submissions.c.round.desc())
+        .limit(1)
+    )
+    last = connection.execute(query).first()
+    if last is None:
+        intend(connection, batch_id, [url], now, 1)
+        return
+    if last.answered_at is None:
+        return
+    quiet_s = quiet_s << min(last.round - 2, _MAX_DOUBLINGS) if last.round > 1 else 0
+    if last.answered_at <= now - quiet_s:
+        intend(connection, batch_id, [url], now, last.round + 1)
 
 
 def _health(connection: sa.Connection, url: str, now: int, error: str | None) -> None:

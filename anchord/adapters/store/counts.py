@@ -18,6 +18,8 @@ from anchord.adapters.store.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from anchord.adapters.store.connection import Database
 
 
@@ -46,10 +48,22 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Counts:
-    """Read-only questions over all tables."""
+    """Read-only questions over all tables.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: where they are.
+        known_uris: calendar URIs that are configured: nobody else is ever asked. None: all.
+    """
+
+    def __init__(self, database: Database, known_uris: Collection[str] | None = None) -> None:
         self._database = database
+        self._known_uris = known_uris
+
+    def _asked(self) -> sa.ColumnElement[bool]:
+        """Return the condition for commitments that somebody is asked for."""
+        if self._known_uris is None:
+            return sa.true()
+        return pendings.c.uri.in_(list(self._known_uris))
 
     def by_state(self) -> dict[str, int]:
         """Return how many records stand in each batch state."""
@@ -95,12 +109,9 @@ class Counts:
     def next_moment(self) -> int | None:
         """Return the earliest time at which anything is due."""
         queries = [
-            sa.select(sa.func.min(table.c[name]))
-            for table, name in (
-                (submissions, "next_attempt_at"),
-                (pendings, "next_attempt_at"),
-                (batches, "next_check_at"),
-            )
+            sa.select(sa.func.min(submissions.c.next_attempt_at)),
+            sa.select(sa.func.min(pendings.c.next_attempt_at)).where(self._asked()),
+            sa.select(sa.func.min(batches.c.next_check_at)),
         ]
         with self._database.reading() as connection:
             moments = [connection.execute(query).scalar() for query in queries]

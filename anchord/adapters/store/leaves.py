@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from anchord.adapters.store.schema import records, tiles
 from anchord.core.canonical import pith_number
-from anchord.core.merkle import TILE
+from anchord.core.merkle import NODE, NONCE, TILE
 from anchord.core.merkle import root as merkle_root
 from anchord.core.model import Batch, BatchState, Member, Tile
+from anchord.errors import FatalError
 
 MakeTile = Callable[[list[bytes]], tuple[bytes, bytes]]
 """Digests in, (nonces, leaves) out."""
@@ -77,18 +78,42 @@ def seal_tiles(
 def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int, stop: int) -> Tile:
     """Return one tile with its members cut to [start, stop)."""
     where = sa.and_(tiles.c.batch_id == batch_id, tiles.c.tile == number)
-    row = connection.execute(sa.select(tiles).where(where)).one()
+    row = connection.execute(sa.select(tiles).where(where)).first()
+    if row is None:
+        raise _damaged(batch_id, number, "it is missing")
     ids = unpack_ids(row.record_ids)
+    if not len(row.nonces) // NONCE == len(row.leaves) // NODE == len(ids) > 0:
+        raise _damaged(batch_id, number, "records, nonces and leaves differ in number")
+    known = _digests(connection, ids)
+    if len(known) != len(ids):
+        raise _damaged(batch_id, number, "a record of it is missing")
+    first = number * TILE
+    members = [
+        Member(
+            first + place,
+            ids[place],
+            *known[ids[place]],
+            row.nonces[NONCE * place : NONCE * place + NONCE],
+        )
+        for place in range(max(start - first, 0), min(stop - first, len(ids)))
+    ]
+    return Tile(number, row.leaves, tuple(members))
+
+
+def _digests(connection: sa.Connection, ids: Sequence[int]) -> dict[int, tuple[bytes, str | None]]:
+    """Return digest and Pith Number of records, by row id."""
     query = sa.select(records.c.id, records.c.digest, records.c.year)
     near = ids[-1] - ids[0] < 4 * len(ids)
     inside = records.c.id.between(ids[0], ids[-1]) if near else records.c.id.in_(ids)
-    rows = connection.execute(query.where(inside)).all()
-    known = {found[0]: (found[1], number_of(found[1], found[2])) for found in rows}
-    nonces = [row.nonces[at : at + 16] for at in range(0, len(row.nonces), 16)]
-    first = number * TILE
-    low, high = max(start - first, 0), min(stop - first, len(ids))
-    members = [
-        Member(first + place, ids[place], *known[ids[place]], nonces[place])
-        for place in range(low, high)
-    ]
-    return Tile(number, row.leaves, tuple(members))
+    wanted = set(ids)
+    return {
+        found[0]: (found[1], number_of(found[1], found[2]))
+        for found in connection.execute(query.where(inside))
+        if found[0] in wanted
+    }
+
+
+def _damaged(batch_id: int, number: int, why: str) -> FatalError:
+    return FatalError(
+        f"batch {batch_id}, tile {number}: {why}: the store is damaged, restore it from a backup"
+    )

@@ -48,9 +48,13 @@ class Ledger:
     def split(self, found: Series, key: NewSeries) -> None:
         """Let what is left of a series be signed by another key, as a series of its own."""
         with self._database.writing() as connection:
-            connection.execute(
-                sa.update(series).where(series.c.id == found.id).values(stop=found.next)
-            )
+            still = sa.and_(series.c.id == found.id, series.c.next == found.next)
+            if not connection.execute(
+                sa.update(series).where(still).values(stop=found.next)
+            ).rowcount:
+                raise FatalError(
+                    "a series moved while it was handed over: two passes wrote at once"
+                )
             values = {name: getattr(key, name) for name in NewSeries.__struct_fields__}
             connection.execute(
                 sa.insert(series).values(batch_id=found.batch_id, next=key.start, **values)

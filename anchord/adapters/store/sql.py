@@ -15,7 +15,7 @@ from anchord.adapters.store.database import check_revision, connect, sqlite_path
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.records import Records
-from anchord.errors import StoreBusyError
+from anchord.errors import ConfigError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -45,7 +45,7 @@ class SqlStore:
         self.batches = Batches(database)
         self.calls = Calls(database)
         self.ledger = Ledger(database)
-        self.counts = Counts(database)
+        self.counts = Counts(database, known_uris)
         self.lookup = Lookup(database)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
@@ -64,7 +64,13 @@ class SqlStore:
             yield
             return
         lock = path.with_name(path.name + ".lock")
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(
+                f"the lock file {lock} cannot be opened: {error.strerror}; check the folder's "
+                "permissions and free space"
+            ) from error
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
