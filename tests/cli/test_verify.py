@@ -153,6 +153,30 @@ def test_headers_that_end_too_early_are_a_reason_to_try_again(place, elsewhere):
     assert (found["result"], found["temporary"]) == ("not proved", True)
 
 
+def test_a_source_that_cannot_be_reached_is_a_reason_to_try_again(place, elsewhere):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        Path("cookie").write_text("user:secret")
+        found = report("--node", url, "--cookie", "cookie", "--network", "regtest",
+                       str(exported(place, 1, ".ots")), code=3)  # fmt: skip
+    assert (found["result"], found["existed_before"]) == ("not proved", None)
+    assert "bitcoin node" in found["reason"]
+    assert "secret" not in json.dumps(found)
+
+
+def test_an_event_of_another_chain_is_not_checked_against_ours(place, elsewhere):
+    main = ["--headers", str(place.folder / "headers.bin"), "--network", "mainnet"]
+    found = report(*main, str(exported(place, 1, ".bundle.json")), code=1)
+    assert found["result"] == "not proved"
+    assert "the event is of bitcoin-regtest" in found["reason"]
+
+
+def test_a_header_file_of_another_network_is_a_persons_business(place, elsewhere):
+    main = ["--headers", str(place.folder / "headers.bin"), "--network", "mainnet"]
+    assert run("verify", *main, str(exported(place, 1, ".ots"))).exit_code == 2
+
+
 def test_too_few_confirmations_are_not_proved(place, elsewhere):
     words = [*headers(place), str(exported(place, 1, ".ots"))]
     found = report(*words, "--confirmations", "7", code=1)

@@ -8,7 +8,7 @@ import click
 
 from anchord.app.cli.output import console, emit_json, utc
 from anchord.app.cli.references import find_records, name_of
-from anchord.app.wiring import App, open_app
+from anchord.app.wiring import App, chain_name, open_app
 from anchord.core import event
 from anchord.core.canonical import aliases, record_id, short_pith_number
 from anchord.core.model import Batch, BatchState, Record
@@ -114,6 +114,7 @@ def _batch(app: App, batch: Batch) -> dict[str, Any]:
     block = None
     if batch.block_height is not None and batch.block_hash is not None:
         block = {
+            "chain": chain_name(app.config.headers.network),
             "height": batch.block_height,
             "hash": batch.block_hash.hex(),
             "merkle_root": None
@@ -229,7 +230,8 @@ def _batch_lines(batch: dict[str, Any], events: Sequence[dict[str, Any]]) -> Ite
     yield f"{what} {batch['batch']}: {batch['state']}, {batch['size']:,} record(s)"
     block = batch["block"]
     if block:
-        yield f"  existed before {block['time']}, block {block['height']} (good to hours)"
+        chain = "" if block["chain"] == "bitcoin" else f" of {block['chain']}"
+        yield f"  existed before {block['time']}, block {block['height']}{chain} (good to hours)"
         yield f"  block       {block['hash']}"
         signed = [one["confirmations"] for one in events if one["confirmations"] is not None]
         if batch["state"] == BatchState.ANCHORED.value and signed:
