@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.config import Config, Loaded, load
 from anchord.engine.parts import Parts, Policy
+from anchord.ports import BulkSigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,6 +205,8 @@ class App:
                 source.close()
         if "store" in self.__dict__:
             self.store.close()
+        if isinstance(self.__dict__.get("signer"), BulkSigner):
+            self.__dict__["signer"].close()
 
 
 def open_app(config_path: str | None) -> App:

@@ -5,7 +5,7 @@ Not pluggable on purpose: canonicalisation, the Merkle rule, the event format, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -43,6 +43,19 @@ class Signer(Protocol):
 
     def sign(self, digest: bytes) -> bytes:
         """Sign 32 raw bytes; deterministic, 64 bytes come back."""
+        ...
+
+
+@runtime_checkable
+class BulkSigner(Signer, Protocol):
+    """A signer with a quicker way to sign many digests. Two threads may call it at once."""
+
+    def sign_many(self, digests: list[bytes]) -> list[bytes]:
+        """Return what `sign` would for each, in order."""
+        ...
+
+    def close(self) -> None:
+        """Release what bulk signing took; may be called twice."""
         ...
 
 

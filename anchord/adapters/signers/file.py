@@ -11,6 +11,8 @@ nothing refers to; the next try makes another key, and the orphan may be deleted
 from __future__ import annotations
 
 import re
+import sys
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +28,12 @@ from anchord.adapters.signers.private_key import (
     sync_folder,
     write_private_key,
 )
+from anchord.adapters.signers.worker import Worker
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
 from anchord.errors import ConfigError, FatalError
 
+_WORTH_A_PROCESS = 8_192
+"""Signatures after which a process of its own pays for its start."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}")
 
 
@@ -41,6 +46,9 @@ class FileSigner:
     def __init__(self, public: PublicKey, private: Ed25519PrivateKey) -> None:
         self._public = public
         self._private = private
+        self._workers: list[Worker] = []
+        self._signed = 0
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"FileSigner({self.key_id!r})"
@@ -69,6 +77,43 @@ class FileSigner:
         if len(digest) != 32:
             raise FatalError(f"asked to sign {len(digest)} bytes: only 32-byte digests are signed")
         return self._private.sign(digest)
+
+    def sign_many(self, digests: list[bytes]) -> list[bytes]:
+        """Sign as `sign` does, in processes of their own once there is much to sign.
+
+        Two threads may call at once; each gets a process. A process that is gone is done without.
+        """
+        worker = None
+        if all(len(digest) == 32 for digest in digests):
+            worker = self._borrow(len(digests))
+        if worker is not None:
+            signatures = worker.sign(digests)
+            if signatures is not None:
+                with self._lock:
+                    self._workers.append(worker)
+                return signatures
+            worker.close()
+        return [self.sign(digest) for digest in digests]
+
+    def close(self) -> None:
+        """End the signing processes; may be called twice."""
+        with self._lock:
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+
+    def _borrow(self, count: int) -> Worker | None:
+        """Return a process nobody uses now; None while starting one is not worth it."""
+        with self._lock:
+            self._signed += count
+            if self._workers:
+                return self._workers.pop()
+            if self._signed < _WORTH_A_PROCESS or not sys.executable:
+                return None
+        try:
+            return Worker(self._private.private_bytes_raw())
+        except OSError:
+            return None
 
 
 def create_key_dir(folder: Path, signer_id: str, passphrase: bytes | None, now: int) -> PublicKey:
