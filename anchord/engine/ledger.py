@@ -22,13 +22,13 @@ from anchord.core.canonical import record_id as id_of
 from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
 from anchord.engine.proofs import Joiner
 from anchord.errors import ConfigError, FatalError, LedgerError
+from anchord.ports import BulkSigner, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from anchord.core.model import StoredRecord
     from anchord.engine.parts import Parts
-    from anchord.ports import Signer
     from anchord.ports.store import Store
 
 _TILES_PER_TRANSACTION = 8
@@ -317,6 +317,8 @@ def _write(store: Store, moves: Sequence[tuple[Series, int]], calls: Sequence[_C
 
 
 def _sign_many(signer: Signer, digests: list[bytes]) -> list[bytes]:
+    if isinstance(signer, BulkSigner):
+        return signer.sign_many(digests)
     sign = signer.sign
     return [sign(digest) for digest in digests]
 

@@ -44,7 +44,7 @@ def waiting(connection: sa.Connection, after: int, limit: int) -> list[tuple[int
         .order_by(records.c.id)
         .limit(limit)
     )
-    return [(row[0], row[1]) for row in connection.execute(query)]
+    return [(row[0], row[1]) for row in connection.execute(query).all()]
 
 
 def seal_tiles(
