@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from opentimestamps.core.serialize import BytesDeserializationContext
 from opentimestamps.core.timestamp import DetachedTimestampFile
 from support.workplace import Workplace, sample
@@ -115,6 +116,25 @@ def test_archives_hold_what_a_folder_holds_and_repeat_byte_for_byte(anchored, tm
         held = {member.name: archive.extractfile(member).read() for member in archive}
     assert held == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert [path.name for path in (tmp_path / "a").iterdir()] == [name]
+
+
+def test_a_damaged_store_leaves_no_archive_behind(place, tmp_path):
+    place.step()
+    with place.app() as app, app.store._engine.begin() as connection:
+        connection.execute(sa.text("UPDATE tiles SET nonces = zeroblob(80)"))
+    result = place.run("export", "--all", "-o", str(tmp_path / "x.tar.gz"))
+    assert result.exit_code == 4
+    assert not list(tmp_path.glob("*x.tar*"))
+
+
+def test_a_proof_of_somebody_else_or_no_proof_at_all_is_not_replaced(place):
+    out = place.folder / "out"
+    place.step()
+    place.run("export", "2507.00001", "-o", str(out))
+    (file,) = out.iterdir()
+    file.write_bytes(b"notes")
+    assert place.json("export", "2507.00001", "-o", str(out), code=1)["kept"] == 1
+    assert file.read_bytes() == b"notes"
 
 
 def test_named_and_bulk_export_write_the_same_bytes(anchored, tmp_path):

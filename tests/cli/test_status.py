@@ -38,7 +38,7 @@ def test_counts_follow_the_records(place):
     place.step()
     found = place.json("status")
     assert (found["records"]["submitted"], found["events"]["signed"]) == (2, 2)
-    assert "alice" in found["next_attempt"]["why"]
+    assert ".calendar.example.org" in found["next_attempt"]["why"]
     place.mine()
     place.step(1000)
     found = place.json("status")

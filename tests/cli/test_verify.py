@@ -266,6 +266,17 @@ def test_an_adopted_proof_is_verified_like_our_own(tmp_path, place):
     assert other.run("export", digest.hex(), "-o", "-").stdout_bytes == raw
 
 
+def test_what_strangers_wrote_cannot_move_the_cursor(place, elsewhere):
+    bundle = json.loads(exported(place, 1, ".bundle.json").read_bytes())
+    signer = {"signer_id": "\x1b[2J\x9b31m"}
+    bundle["events"].append({"event_type": "cita\x07tion", "event_id": "x", "signer": signer})
+    Path("b.json").write_text(json.dumps(bundle))
+    result = run("verify", *headers(place), "b.json")
+    assert result.exit_code == 0
+    assert not set(result.stdout) & set("\x1b\x9b\x07")
+    assert "NOT CHECKED" in result.stdout
+
+
 def test_usage_errors_exit_with_2(place, elsewhere):
     ots = str(exported(place, 1, ".ots"))
     digest = "00" * 32

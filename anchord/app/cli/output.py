@@ -21,6 +21,11 @@ def emit_json_line(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
+def printable(text: str) -> str:
+    """Return text that cannot move the cursor: what strangers wrote may hold control characters."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
 def console() -> Console:
     """Return the console for data on stdout; plain when it is no terminal."""
     from rich.console import Console

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, utc
+from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.references import find_records, name_of
 from anchord.app.wiring import App, chain_name, open_app
 from anchord.core import event
@@ -41,7 +41,7 @@ def command(config_path: str | None, record: str, full: bool, as_json: bool) -> 
         emit_json(document)
     else:
         for line in _lines(document):
-            console().print(line, markup=False)
+            console().print(printable(line), markup=False)
     return 0
 
 
@@ -54,7 +54,8 @@ def _list(text: str, found: Sequence[StoredRecord], *, as_json: bool) -> None:
         click.echo(f"{text} means {len(found)} records:")
         for item in names:
             version = "" if item["version"] is None else f"v{item['version']}"
-            click.echo(f"  {item['name']}  {item['source_id'] or item['label'] or ''}{version}")
+            source = printable(str(item["source_id"] or item["label"] or ""))
+            click.echo(f"  {item['name']}  {source}{version}")
     click.echo("nothing is guessed: name one of them in full", err=True)
 
 

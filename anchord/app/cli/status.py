@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, utc
+from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.show import words_for
 from anchord.app.wiring import App, open_app
 from anchord.core.header import HEADER_SIZE, parse_header
@@ -36,7 +36,7 @@ def command(config_path: str | None, online: bool, as_json: bool) -> None:
         emit_json(document)
         return
     for line in _lines(document):
-        console().print(line, markup=False)
+        console().print(printable(line), markup=False)
 
 
 def describe(app: App, *, online: bool) -> dict[str, Any]:

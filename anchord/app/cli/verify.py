@@ -88,14 +88,15 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def _print(report: Report, *, short: bool) -> None:
-    from anchord.app.cli.output import console
+    from anchord.app.cli.output import console, printable
 
     out = console()
-    out.print(f"{report.target}: {_headline(report)}", markup=False, style=_STYLES[report.result])
+    head = printable(f"{report.target}: {_headline(report)}")
+    out.print(head, markup=False, style=_STYLES[report.result])
     if short and report.result == "proved":
         return
     for label, text in _lines(report):
-        out.print(f"  {label:<10} {text}", markup=False)
+        out.print(printable(f"  {label:<10} {text}"), markup=False)
 
 
 _STYLES = {
