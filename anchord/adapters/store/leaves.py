@@ -33,6 +33,8 @@ def number_of(digest: bytes, year: int | None) -> str | None:
 
 def unpack_ids(packed: bytes) -> tuple[int, ...]:
     """Return the record ids of a tile."""
+    if len(packed) % 8:
+        raise FatalError("a tile's record ids are cut: the store is damaged, restore it")
     return struct.unpack(f">{len(packed) // 8}q", packed)
 
 

@@ -1,0 +1,264 @@
+"""Reorgs at every moment: before signing, in the middle of it, after it, and with other blocks."""
+
+from __future__ import annotations
+
+import pytest
+from support.check_ledger import check_all_anchored, check_ledger, live_anchored
+from support.parties import FakeChain, FakeSigner, make_parts, solve
+from support.passes import Passes, bare
+
+from anchord.core.header import block_hash, parse_header
+from anchord.core.model import BatchState
+from anchord.errors import ConfigError
+
+MANY = 8192 + 10
+"""More than one transaction's worth of events."""
+
+
+class Stopping(FakeSigner):
+    """Refuses to sign after so many signatures."""
+
+    left = 10**9
+
+    def sign(self, digest):
+        self.left -= 1
+        if self.left < 0:
+            raise ConfigError("the key is locked")
+        return super().sign(digest)
+
+
+@pytest.fixture
+def world(tmp_path):
+    chain = FakeChain()
+    signer = Stopping()
+    parts = make_parts(tmp_path, headers=[chain], signer=signer)
+    yield Passes(parts, chain), parts.calendars[0], chain, signer
+    parts.store.close()
+
+
+def rehash(chain: FakeChain, height: int) -> None:
+    """Replace the blocks from `height` on by others; the first carries the same Merkle root."""
+    root = parse_header(chain.headers[height]).merkle_root
+    blocks = len(chain.headers) - height
+    time = parse_header(chain.headers[height]).time + 7
+    del chain.headers[height:]
+    chain.headers.append(solve(block_hash(chain.headers[-1]), root, time))
+    chain.grow(blocks)
+
+
+def test_before_signing_nothing_is_signed_for_the_lost_block(world):
+    go, a, chain, _ = world
+    go.add(bare(2))
+    go()
+    a.mine(chain)
+    go(60)
+    assert go.parts.store.batches.get(1).state is BatchState.ATTESTED
+    chain.reorg(1)
+    go(300)
+    batch = go.parts.store.batches.get(1)
+    assert (batch.state, batch.block_height) == (BatchState.SUBMITTED, None)
+    a.mine(chain)
+    chain.grow(5)
+    go(60)
+    go(900, 2)
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+    check_all_anchored(go.parts.store)
+
+
+def test_after_signing_the_events_are_withdrawn_and_signed_again_for_the_new_block(world):
+    go, a, chain, _ = world
+    go.add(bare(2))
+    go()
+    a.mine(chain)
+    chain.grow(5)
+    go(60)
+    chain.reorg(6)
+    assert a.mine(chain) == 108
+    go(6 * 3600)
+    assert go.types(1)[-1] == "facet_withdrawn"
+    assert live_anchored(go.parts.store)[1] == 0
+    chain.grow(5)
+    go(900, 3)
+    assert go.types(1) == [
+        "timestamp_submitted",
+        "timestamp_anchored",
+        "facet_withdrawn",
+        "timestamp_anchored",
+    ]
+    check_all_anchored(go.parts.store)
+    last = go.judge()[-1]["payload"]
+    assert last["block_height"] == 108
+
+
+def test_a_shallow_reorg_of_signed_events_is_not_acted_on_before_it_is_buried(world):
+    go, a, chain, _ = world
+    go.add(bare(1))
+    go()
+    height = a.mine(chain)
+    chain.grow(5)
+    go(60)
+    kept = chain.headers[height:]
+    del chain.headers[height:]
+    chain.grow(2)
+    go.chain = None
+    go(6 * 3600)
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+    chain.headers[height:] = kept
+    go.chain = chain
+    go(6 * 3600)
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+
+
+def test_the_same_root_in_another_block_is_withdrawn_and_signed_again(world):
+    go, a, chain, _ = world
+    go.add(bare(2))
+    go()
+    height = a.mine(chain)
+    chain.grow(5)
+    go(60)
+    old = go.judge()[-1]["payload"]["block_hash"]
+    rehash(chain, height)
+    go(6 * 3600)
+    assert go.types(1)[-2:] == ["facet_withdrawn", "timestamp_anchored"]
+    new = go.judge()[-1]["payload"]
+    assert new["block_height"] == height
+    assert new["block_hash"] != old
+    check_all_anchored(go.parts.store)
+
+
+def test_a_deep_reorg_a_calendar_never_repairs_leads_to_a_new_submission(world):
+    go, a, chain, _ = world
+    go.add(bare(2))
+    go()
+    a.mine(chain)
+    chain.grow(5)
+    go(60)
+    submits = [entry[0] for entry in a.log].count("submit")
+    chain.reorg(7)
+    go(6 * 3600)
+    go(60)
+    assert [entry[0] for entry in a.log].count("submit") == submits + 1
+    # Whatever else it says, the old path is not taken again.
+    go(900, 5)
+    assert [entry[0] for entry in a.log].count("submit") == submits + 1
+    fresh = [known for known in a.waiting(None) if known.path is None]
+    assert len(fresh) == 1
+    a.mine(chain)
+    chain.grow(5)
+    go(900, 2)
+    check_all_anchored(go.parts.store)
+
+
+def test_an_undone_path_stays_undone_through_failures_in_between(world):
+    """An error must not make anchord forget that this very path was refuted."""
+    from anchord.errors import NetworkError
+
+    go, a, chain, _ = world
+    go.add(bare(1))
+    go()
+    a.mine(chain)
+    chain.grow(5)
+    go(60)
+    chain.reorg(7)
+    go(6 * 3600)
+    for _ in range(4):
+        a.fail_upgrade = NetworkError("502")
+        go(900)
+        a.fail_upgrade = None
+        go(900)
+    upgraded = [w.status for w in go.parts.store.counts.waits() if w.where == a.uris[0]]
+    assert "void" in upgraded
+    assert go.types(1).count("facet_withdrawn") == 1
+    assert [entry[0] for entry in a.log].count("submit") == 2
+
+
+@pytest.mark.parametrize("half", ["anchored", "withdrawn"])
+def test_while_a_series_is_half_appended(world, half):
+    go, a, chain, signer = world
+    go.add(bare(MANY))
+    go._judge["step"] = 2000
+    go()
+    a.mine(chain)
+    chain.grow(5)
+    if half == "anchored":
+        signer.left = 8192 + 5
+        with pytest.raises(ConfigError):
+            go(60)
+        go.judge()
+        assert sum(live_anchored(go.parts.store).values()) == 8192
+        signer.left = 10**9
+        chain.reorg(7)
+    else:
+        go(60)
+        chain.reorg(7)
+        signer.left = 8192 + 5
+        with pytest.raises(ConfigError):
+            go(6 * 3600)
+        check_ledger(go.parts.store, step=2000)
+        signer.left = 10**9
+    go(6 * 3600)
+    counts = live_anchored(go.parts.store)
+    assert not any(counts.values())
+    go(60)
+    a.mine(chain)
+    chain.grow(5)
+    go(900, 2)
+    check_all_anchored(go.parts.store)
+
+
+def test_nothing_appended_means_nothing_to_withdraw(world):
+    go, a, chain, signer = world
+    go.add(bare(2))
+    go()
+    a.mine(chain)
+    chain.grow(5)
+    signer.left = 0
+    with pytest.raises(ConfigError):
+        go(60)
+    chain.reorg(7)
+    signer.left = 10**9
+    go(6 * 3600)
+    assert go.types(1) == ["timestamp_submitted"]
+    go(60)
+    a.mine(chain)
+    chain.grow(5)
+    go(900, 2)
+    check_all_anchored(go.parts.store)
+
+
+def test_another_calendars_block_carries_on_when_the_first_is_lost(world):
+    go, a, chain, _ = world
+    b = go.parts.calendars[1]
+    go.add(bare(2))
+    go()
+    b.mine(chain)
+    chain.grow(2)
+    a.mine(chain)
+    chain.grow(5)
+    go(60)
+    # Only the upper block is lost: what was signed stands.
+    del chain.headers[104:]
+    chain.grow(8)
+    go(6 * 3600, 2)
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+    check_all_anchored(go.parts.store)
+
+
+def test_reorgs_again_and_again_leave_one_live_event(world):
+    go, a, chain, _ = world
+    go.add(bare(2))
+    go()
+    for _ in range(4):
+        a.mine(chain)
+        chain.grow(5)
+        go(900, 2)
+        go(6 * 3600)
+        assert live_anchored(go.parts.store)[1] == 1
+        chain.reorg(8)
+        go(6 * 3600)
+        assert live_anchored(go.parts.store)[1] == 0
+        go(3600)
+    a.mine(chain)
+    chain.grow(5)
+    go(900, 2)
+    check_all_anchored(go.parts.store)

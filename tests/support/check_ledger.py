@@ -1,0 +1,191 @@
+"""A judge of stores: everything that must hold after every step, derived again from stored bytes.
+
+Chain, ids, signatures and proofs are recomputed with the standard library, `cryptography` and
+`opentimestamps`; of the project's own code only `read_event` is used, which is what is judged.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from opentimestamps.core.notary import BitcoinBlockHeaderAttestation
+
+from anchord.adapters.store.sql import SqlStore
+from anchord.core.model import SignedRow
+from anchord.engine.ledger import read_event
+from support.ots_oracle import read_file
+from support.parties import FakeChain, FakeSigner
+
+DEFAULT = (FakeSigner(),)
+
+
+def check_ledger(
+    store: SqlStore,
+    chain: FakeChain | None = None,
+    *,
+    signers: Iterable[FakeSigner] = DEFAULT,
+    records: int | None = None,
+    step: int = 1,
+) -> list[dict[str, Any]]:
+    """Judge a store; return the events that were read, in ledger order.
+
+    Args:
+        store: what to judge.
+        chain: where live anchored events must hold; None while a reorg was not looked at yet.
+        signers: whose signatures may be there.
+        records: how many records there must be.
+        step: read every how many-th event only; all rows are chained anyway.
+    """
+    rows = [row for chunk in store.ledger.walk() for row in chunk]
+    _check_chain(rows)
+    digests = _digests(store)
+    assert records is None or len(digests) == records
+    keys = {signer.key_id: signer.public_key for signer in signers}
+    events = [_read(store, row, keys, digests) for row in rows[::step]]
+    _check_lives(store, rows)
+    _check_standing(store)
+    withdrawn = {(series.withdraws, record_id) for _, _, record_id, series in _rows(store)}
+    for row, event in zip(rows[::step], events, strict=True):
+        live = (row.series_id, row.record_id) not in withdrawn
+        if chain is not None and live and event["event_type"] == "timestamp_anchored":
+            _check_anchor(event, chain)
+    return events
+
+
+def live_anchored(store: SqlStore) -> Counter[int]:
+    """Return how many anchored events that nothing withdrew each record has."""
+    count: Counter[int] = Counter()
+    for kind, _, record_id, _ in _rows(store):
+        count[record_id] += {"timestamp_anchored": 1, "facet_withdrawn": -1}.get(kind, 0)
+    return count
+
+
+def check_all_anchored(store: SqlStore) -> None:
+    """Every record has one live anchored event of the batch it stands in."""
+    lives: Counter[tuple[int, int]] = Counter()
+    for kind, batch_id, record_id, _ in _rows(store):
+        lives[record_id, batch_id] += {"timestamp_anchored": 1, "facet_withdrawn": -1}.get(kind, 0)
+    with store._engine.connect() as connection:
+        standing = connection.execute(sa.text("SELECT id, batch_id FROM records")).all()
+    assert standing
+    assert {(row.id, row.batch_id): lives[row.id, row.batch_id] for row in standing} == {
+        (row.id, row.batch_id): 1 for row in standing
+    }
+
+
+def _check_chain(rows: list[SignedRow]) -> None:
+    chain = bytes(32)
+    for place, row in enumerate(rows):
+        assert row.seq == place + 1, "the ledger has a hole"
+        chain = hashlib.sha256(chain + row.event_id + row.signature).digest()
+        assert row.chain == chain, f"row {row.seq} does not chain"
+    assert len({row.event_id for row in rows}) == len(rows), "an event was appended twice"
+
+
+def _read(
+    store: SqlStore, row: SignedRow, keys: dict[str, bytes], digests: dict[int, bytes]
+) -> dict[str, Any]:
+    record = store.records.get(row.record_id)
+    assert record is not None, f"row {row.seq} is about no record"
+    event = read_event(store, record, row)
+    body = {k: v for k, v in event.items() if k not in ("event_id", "signature_b64")}
+    law = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    digest = hashlib.sha256(law).digest()
+    assert event["event_id"] == "sha256:" + digest.hex()
+    assert row.event_id == digest
+    signature = base64.b64decode(event["signature_b64"], validate=True)
+    key = keys[event["signer"]["key_id"]]
+    Ed25519PublicKey.from_public_bytes(key).verify(signature, digest)
+    assert event["signer"]["public_key_fingerprint"] == hashlib.sha256(key).digest()[:16].hex()
+    assert event["payload"]["canonical_sha256"] == digests[row.record_id].hex()
+    if "proof_b64" in event["payload"]:
+        ots = base64.b64decode(event["payload"]["proof_b64"], validate=True)
+        assert hashlib.sha256(ots).hexdigest() == event["payload"]["proof_sha256"]
+    return event
+
+
+def _check_anchor(event: dict[str, Any], chain: FakeChain) -> None:
+    payload = event["payload"]
+    ots = read_file(base64.b64decode(payload["proof_b64"]))
+    assert ots.file_digest.hex() == payload["canonical_sha256"]
+    height = payload["block_height"]
+    raw = chain.headers[height]
+    block_hash = hashlib.sha256(hashlib.sha256(raw).digest()).digest()[::-1]
+    assert payload["block_hash"] == block_hash.hex()
+    root = raw[36:68]
+    assert payload["block_merkle_root"] == root[::-1].hex()
+    messages = [
+        message
+        for message, item in ots.timestamp.all_attestations()
+        if isinstance(item, BitcoinBlockHeaderAttestation) and item.height == height
+    ]
+    assert root in messages, "the proof does not lead to the block that the event names"
+    assert payload["confirmations"] >= 1
+
+
+def _check_lives(store: SqlStore, rows: list[SignedRow]) -> None:
+    """At most one live event of a kind for each record and batch; withdrawals hit once."""
+    submitted: Counter[tuple[int, int]] = Counter()
+    anchored: Counter[tuple[int, int]] = Counter()
+    hit: Counter[tuple[int, int]] = Counter()
+    where = {}
+    for kind, batch_id, record_id, series in _rows(store):
+        key = (record_id, batch_id)
+        if kind == "timestamp_submitted":
+            submitted[key] += 1
+        elif kind == "timestamp_anchored":
+            anchored[key] += 1
+            where[series.id, record_id] = True
+        else:
+            assert where.get((series.withdraws, record_id)), "a withdrawal of nothing"
+            anchored[key] -= 1
+            hit[series.withdraws, record_id] += 1
+        assert 0 <= anchored[key] <= 1, f"record {record_id} has {anchored[key]} live anchors"
+    assert all(count == 1 for count in submitted.values())
+    assert all(count == 1 for count in hit.values())
+    with store._engine.connect() as connection:
+        counted = connection.execute(
+            sa.text(
+                "SELECT id, next - start AS done FROM series WHERE next > start AND next <= stop"
+            )
+        ).all()
+        beyond = connection.execute(sa.text("SELECT id FROM series WHERE next > stop")).all()
+    appended = Counter(row.series_id for row in rows)
+    assert {row.id: row.done for row in counted} == dict(appended)
+    assert not beyond
+
+
+def _check_standing(store: SqlStore) -> None:
+    """A batch drives as many records as stand there; every record waits or stands somewhere."""
+    with store._engine.connect() as connection:
+        driving = connection.execute(sa.text("SELECT id, driving FROM batches")).all()
+        standing = connection.execute(
+            sa.text("SELECT batch_id, COUNT(*) AS n FROM records GROUP BY batch_id")
+        ).all()
+    counted = {row.batch_id: row.n for row in standing if row.batch_id is not None}
+    assert {row.id: row.driving for row in driving if row.driving} == counted
+
+
+def _digests(store: SqlStore) -> dict[int, bytes]:
+    with store._engine.connect() as connection:
+        return {
+            row.id: bytes(row.digest)
+            for row in connection.execute(sa.text("SELECT id, digest FROM records"))
+        }
+
+
+def _rows(store: SqlStore) -> Iterator[tuple[str, int, int, Any]]:
+    """Yield (event type, batch, record, series) of every ledger row."""
+    known = {}
+    for chunk in store.ledger.walk():
+        for row in chunk:
+            series = known.get(row.series_id) or store.ledger.get_series(row.series_id)
+            known[row.series_id] = series
+            yield series.event_type, series.batch_id, row.record_id, series
