@@ -20,7 +20,7 @@ def world(tmp_path):
 
 
 def test_records_are_sealed_submitted_attested_anchored_and_signed(world):
-    go, a, b, chain = world
+    go, a, _b, chain = world
     go.add([*bare(3), *numbered(4)])
     first = go()
     assert (first.sealed, first.submitted, first.signed) == (7, 2, 7)

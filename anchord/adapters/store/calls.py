@@ -37,8 +37,8 @@ class Calls:
         attested. One that is configured no more is not waited for; its answers stay.
         """
         with self._database.reading() as connection:
-            missing = _missing(connection, urls)
-            gone, back = _strays(connection, urls)
+            missing, back = _behind(connection, urls)
+            gone = _gone(connection, urls)
         if not (missing or gone or back):
             return
         with self._database.writing() as connection:
@@ -61,7 +61,7 @@ class Calls:
             sa.select(submissions, batches.c.root)
             .join(batches, batches.c.id == submissions.c.batch_id)
             .where(submissions.c.next_attempt_at <= now)
-            .order_by(submissions.c.id)
+            .order_by(submissions.c.next_attempt_at, submissions.c.id)
         )
         with self._database.reading() as connection:
             return [
@@ -222,35 +222,43 @@ def _pending(row: Any) -> Pending:
     )
 
 
-def _missing(connection: sa.Connection, urls: Sequence[str]) -> list[tuple[int, str]]:
-    """Return (batch, calendar) where a batch without a block has no intent for a calendar."""
+def _behind(
+    connection: sa.Connection, urls: Sequence[str]
+) -> tuple[list[tuple[int, str]], list[int]]:
+    """Return what batches without a block lack.
+
+    That is (batch, calendar) without an intent, and the intents of calendars that were taken out
+    of the configuration and have come back.
+    """
     unattested = [BatchState.SEALED.value, BatchState.SUBMITTED.value]
     query = (
-        sa.select(batches.c.id, submissions.c.calendar)
+        sa.select(
+            batches.c.id.label("batch_id"),
+            submissions.c.id,
+            submissions.c.calendar,
+            submissions.c.next_attempt_at,
+            submissions.c.answered_at,
+        )
         .join(submissions, submissions.c.batch_id == batches.c.id, isouter=True)
         .where(batches.c.kind == "sealed", batches.c.state.in_(unattested))
     )
     known: dict[int, set[str]] = {}
-    for batch_id, calendar in connection.execute(query):
-        known.setdefault(batch_id, set()).add(calendar)
-    return [(key, url) for key, found in sorted(known.items()) for url in urls if url not in found]
+    back: list[int] = []
+    for row in connection.execute(query):
+        known.setdefault(row.batch_id, set()).add(row.calendar)
+        idle = row.next_attempt_at is None and row.answered_at is None
+        if idle and row.calendar in urls:
+            back.append(row.id)
+    missing = [(key, url) for key in sorted(known) for url in urls if url not in known[key]]
+    return missing, back
 
 
-def _strays(connection: sa.Connection, urls: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return intents of calendars that are gone from the configuration, and of those come back.
-
-    A batch that is final needs no further calendar.
-    """
-    mine = submissions.c.calendar.in_(list(urls))
-    moment = submissions.c.next_attempt_at
-    gone = sa.select(submissions.c.id).where(moment.is_not(None), sa.not_(mine))
-    back = (
-        sa.select(submissions.c.id)
-        .join(batches, batches.c.id == submissions.c.batch_id)
-        .where(mine, moment.is_(None), submissions.c.answered_at.is_(None))
-        .where(batches.c.final_at.is_(None))
+def _gone(connection: sa.Connection, urls: Sequence[str]) -> list[int]:
+    """Return intents of calendars that are not configured any more."""
+    query = sa.select(submissions.c.id).where(
+        submissions.c.next_attempt_at >= 0, submissions.c.calendar.not_in(list(urls))
     )
-    return list(connection.execute(gone).scalars()), list(connection.execute(back).scalars())
+    return list(connection.execute(query).scalars())
 
 
 def intend(

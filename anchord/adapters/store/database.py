@@ -35,8 +35,12 @@ def connect(url: str) -> sa.Engine:
     """
     try:
         engine = sa.create_engine(url, pool_pre_ping=False)
-    except (exc.ArgumentError, ImportError, exc.NoSuchModuleError) as error:
-        raise ConfigError(f"store.url {url!r} cannot be used: {error}") from None
+    except (exc.ArgumentError, ImportError, ValueError) as error:
+        # The address may hold a password; what it begins with does not.
+        begins = url.partition(":")[0]
+        raise ConfigError(
+            f"store.url, which begins with {begins!r:.40}, cannot be used: {error}"
+        ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -132,8 +136,8 @@ def create(url: str) -> bool:
     from alembic import command
     from alembic.config import Config as AlembicConfig
 
-    path = sqlite_path(url)
     engine = connect(url)
+    path = sqlite_path(url)
     try:
         found = None
         if path is None or path.is_file():
