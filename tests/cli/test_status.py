@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 
 import pytest
-from support.workplace import Workplace, sample
+from opentimestamps.core.notary import PendingAttestation
+from opentimestamps.core.timestamp import Timestamp
+from support.ots_oracle import written_file
+from support.parties import URI_A, URI_B
+from support.workplace import Workplace, bare, sample
 
+from anchord.core.model import Adoption
 from anchord.errors import NetworkError
 
 KEYS = {
     "now", "records", "events", "oldest_waiting_at", "oldest_waiting_s", "next_attempt", "waits",
-    "calendars", "headers", "parked",
+    "not_asked", "calendars", "headers", "parked",
 }  # fmt: skip
 
 
@@ -45,6 +51,24 @@ def test_counts_follow_the_records(place):
     assert (found["records"]["anchored"], found["events"]) == (2, {"signed": 4, "due": 0})
     assert found["oldest_waiting_s"] is None
     assert "deeper in the chain" in found["next_attempt"]["why"]
+
+
+def test_calendars_that_nobody_configured_are_named_and_not_waited_for(place):
+    uri = "https://elsewhere.example.org"
+    digest = hashlib.sha256(b"adopted").digest()
+    stamp = Timestamp(digest)
+    stamp.attestations.add(PendingAttestation(uri))
+    place.add(Adoption(record=bare(digest), ots=written_file(stamp)))
+    place.step()
+    found = place.json("status")
+    assert found["not_asked"] == [{"uri": uri, "commitments": 1}]
+    assert {wait["where"] for wait in found["waits"]} == {URI_A, URI_B}
+    assert "calendar.example.org" in found["next_attempt"]["why"]
+    assert f"1 commitment(s) at {uri}" in place.run("status").stdout
+    (adopted,) = [b for b in place.json("show", digest.hex())["batches"] if b["kind"] == "adopted"]
+    (wait,) = adopted["waits"]
+    assert (wait["where"], wait["status"], wait["next_attempt_at"]) == (uri, "stranger", None)
+    assert "no configured calendar" in place.run("show", digest.hex()).stdout
 
 
 def test_too_few_confirmations_are_the_reason_for_the_next_check(place):

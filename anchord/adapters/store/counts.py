@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import sqlalchemy as sa
@@ -45,6 +45,14 @@ class Wait(msgspec.Struct, frozen=True):
     detail: str | None
     attempts: int
     next_attempt_at: int | None
+
+
+class Stranger(msgspec.Struct, frozen=True):
+    """A calendar that proofs wait for, and that is asked for nothing: it is not configured."""
+
+    uri: str
+    commitments: int
+    """How many answers of it are missing."""
 
 
 class Counts:
@@ -118,35 +126,59 @@ class Counts:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def waits(self, limit: int = 20, batch_id: int | None = None) -> list[Wait]:
-        """Return what waits for calendars, soonest first; of one batch or of all."""
+        """Return what is waited for, soonest first: of one batch, or of all.
+
+        Of all, only what somebody is asked for; of one batch, also what nobody is asked for,
+        with the status "stranger" and no next attempt.
+        """
         submit = sa.select(submissions).where(submissions.c.next_attempt_at.is_not(None))
         upgrade = (
             sa.select(pendings, batch_pendings.c.batch_id)
             .join(batch_pendings, batch_pendings.c.pending_id == pendings.c.id)
             .where(pendings.c.next_attempt_at.is_not(None))
         )
-        if batch_id is not None:
+        if batch_id is None:
+            upgrade = upgrade.where(self._asked())
+        else:
             submit = submit.where(submissions.c.batch_id == batch_id)
             upgrade = upgrade.where(batch_pendings.c.batch_id == batch_id)
         submit = submit.order_by(submissions.c.next_attempt_at).limit(limit)
         upgrade = upgrade.order_by(pendings.c.next_attempt_at).limit(limit)
         with self._database.reading() as connection:
-            found = [
-                Wait(
-                    r.batch_id,
-                    "submit",
-                    r.calendar,
-                    "error" if r.last_error else "due",
-                    r.last_error,
-                    r.attempts,
-                    r.next_attempt_at,
-                )
-                for r in connection.execute(submit)
-            ]
-            found += [
-                Wait(
-                    r.batch_id, "upgrade", r.uri, r.status, r.detail, r.attempts, r.next_attempt_at
-                )
-                for r in connection.execute(upgrade)
-            ]
-        return sorted(found, key=lambda wait: wait.next_attempt_at or 0)[:limit]
+            found = [_submission(row) for row in connection.execute(submit)]
+            found += [self._upgrade(row) for row in connection.execute(upgrade)]
+        return sorted(found, key=_soonest)[:limit]
+
+    def strangers(self) -> list[Stranger]:
+        """Return calendars that adopted proofs wait for and that nobody configured."""
+        if self._known_uris is None:
+            return []
+        query = (
+            sa.select(pendings.c.uri, sa.func.count().label("commitments"))
+            .where(pendings.c.next_attempt_at.is_not(None), sa.not_(self._asked()))
+            .group_by(pendings.c.uri)
+            .order_by(sa.func.count().desc(), pendings.c.uri)
+        )
+        with self._database.reading() as connection:
+            return [Stranger(row.uri, row.commitments) for row in connection.execute(query)]
+
+    def _upgrade(self, row: Any) -> Wait:
+        if self._known_uris is not None and row.uri not in self._known_uris:
+            return Wait(row.batch_id, "upgrade", row.uri, "stranger", None, row.attempts, None)
+        return Wait(
+            row.batch_id, "upgrade", row.uri, row.status, row.detail, row.attempts,
+            row.next_attempt_at,
+        )  # fmt: skip
+
+
+def _submission(row: Any) -> Wait:
+    status = "error" if row.last_error else "due"
+    return Wait(
+        row.batch_id, "submit", row.calendar, status, row.last_error, row.attempts,
+        row.next_attempt_at,
+    )  # fmt: skip
+
+
+def _soonest(wait: Wait) -> tuple[bool, int]:
+    """Sort by the next attempt; what is never tried comes last."""
+    return wait.next_attempt_at is None, wait.next_attempt_at or 0

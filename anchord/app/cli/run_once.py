@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from anchord.app.cli.output import emit_json, notes, progress
+from anchord.app.cli.show import words_for
 from anchord.app.wiring import App, open_app
 from anchord.engine.run import PassReport, run_pass
 from anchord.errors import StoreBusyError
@@ -27,7 +28,7 @@ _LONGEST_NAP_S = 30.0
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0),
-    default=86_400.0,
+    default=86_400,
     show_default=True,
     metavar="SECONDS",
     help="With --wait: stop after this long; what is done is kept.",
@@ -41,8 +42,10 @@ def command(
     """Make one pass over the store: seal, submit, upgrade, verify, sign.
 
     Bitcoin takes hours; a pass does what can be done now and writes down when to go on. Run it
-    from cron or a timer, or let it wait. Exit code 3: calls failed and will be repeated, or the
-    deadline came first.
+    from cron or a timer, or let it wait.
+
+    Exit code: 0 all that could be done is done, 3 calls failed and will be repeated, or the
+    deadline of --wait came first.
     """
     with open_app(config_path) as app, _stoppable() as stop:
         total, passes = _passes(app, stop, wait=wait, deadline_s=deadline, quiet=quiet)
@@ -99,7 +102,7 @@ def _left_words(app: App) -> str:
     waits = app.store.counts.waits(1)
     reason = ""
     if waits:
-        reason = f"; {waits[0].where}: {waits[0].status} {waits[0].detail or ''}".rstrip()
+        reason = f"; {waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"
     return f"{_left(app)} to go{reason}"
 
 

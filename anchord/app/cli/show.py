@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show one record and its receipts, by any of its names.")
-@click.argument("record")
+@click.argument("record", metavar="RECORD")
 @click.option("--full", is_flag=True, help="Also the canonical record and whole events.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
@@ -30,7 +30,13 @@ def command(config_path: str | None, record: str, full: bool, as_json: bool) -> 
 
     RECORD is a Pith Number, 8 or more characters of its suffix, a SHA-256, an arXiv id or a DOI.
     Where several records fit, all are listed and none is shown: exit code 1.
-    """
+
+    \b
+    Examples:
+      anchord show pith:2025:LOHGU5AX
+      anchord show 2507.10392
+      anchord show $(sha256sum thesis.pdf | cut -c 1-64)
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     with open_app(config_path) as app:
         found = find_records(app.store, record)
         if len(found) > 1:
@@ -174,6 +180,7 @@ def words_for(status: str, detail: str | None) -> str:
         "unknown": "the calendar does not know it",
         "void": "a reorg undid its block, waiting for a new path",
         "due": "to be handed in",
+        "stranger": "not asked: no configured calendar has this among its uris",
     }
     return words.get(status) or f"failed: {detail or status}"
 
@@ -241,9 +248,11 @@ def _batch_lines(batch: dict[str, Any], events: Sequence[dict[str, Any]]) -> Ite
         yield f"  note        {batch['note']}"
     if batch["calendars"]:
         yield f"  calendars   {', '.join(batch['calendars'])}"
-    for found in batch["attestations"]:
-        if found["kind"] != "pending":
-            yield f"  path to     {found['kind']} block {found['height']}"
+    paths = [(a["kind"], a["height"]) for a in batch["attestations"] if a["kind"] != "pending"]
+    for kind, height in dict.fromkeys(paths):
+        times = paths.count((kind, height))
+        yield f"  path to     {kind} block {height}" + (f", {times} times" if times > 1 else "")
     for wait in batch["waits"]:
         yield f"  {wait['where']}: {wait['words']}"
-        yield f"      tried {wait['attempts']} time(s), next {wait['next_attempt_at']}"
+        if wait["next_attempt_at"] is not None:
+            yield f"      tried {wait['attempts']} time(s), next {wait['next_attempt_at']}"

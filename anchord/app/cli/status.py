@@ -66,6 +66,9 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
             }
             for wait in counts.waits(_SHOWN)
         ],
+        "not_asked": [
+            {"uri": one.uri, "commitments": one.commitments} for one in counts.strangers()
+        ],
         "calendars": _calendars(app),
         "headers": [_header_source(app, name, online=online) for name in _names(app)],
         "parked": _parked(app),
@@ -200,6 +203,9 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     for wait in document["waits"]:
         yield f"  batch {wait['batch']}, {wait['where']}"
         yield f"      {wait['words']}; next {wait['next_attempt_at']}"
+    for one in document["not_asked"][:_SHOWN]:
+        yield f"not asked       {one['commitments']:,} commitment(s) at {one['uri']}"
+        yield "      no configured calendar has this among its uris: see anchoring.calendars"
     yield ""
     for calendar in document["calendars"]:
         yield from _calendar_lines(calendar)
