@@ -160,3 +160,30 @@ def test_usage_errors_exit_with_2(anchored):
     assert anchored.run("export", "--all").exit_code == 2
     assert anchored.run("export", "--all", "2507.00001", "-o", "x").exit_code == 2
     assert anchored.run("export", "2507.00001", "-o", "-", "--json").exit_code == 2
+
+
+@pytest.mark.parametrize(("kind", "name"), [("--ots", "mine.ots"), ("--bundle", "mine.json")])
+def test_one_record_goes_into_the_file_that_is_named(anchored, tmp_path, kind, name):
+    path = tmp_path / "deep" / name
+    assert anchored.run("export", kind, "2507.00001", "-o", str(path)).exit_code == 0
+    anchored.run("export", kind, "2507.00001", "-o", str(tmp_path / "out"))
+    (named,) = (tmp_path / "out").iterdir()
+    assert path.read_bytes() == named.read_bytes()
+    assert anchored.json("export", kind, "2507.00001", "-o", str(path))["same"] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("2507.00001", "2507.00002", "-o", "both.ots"),
+        ("--all", "-o", "all.ots"),
+        ("--bundle", "2507.00001", "-o", "bundle.ots"),
+        ("2507.00001", "-o", "proof.json"),
+    ],
+)
+def test_one_file_for_several_records_or_another_kind_is_a_misuse(
+    anchored, tmp_path, monkeypatch, words
+):
+    monkeypatch.chdir(tmp_path)
+    assert anchored.run("export", *words).exit_code == 2
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from anchord.adapters.outputs.archive import FileSink, PlainOutput, StreamSink, 
 from anchord.adapters.outputs.folder import FolderOutput
 from anchord.core.bundle_text import follows, one_line
 from anchord.core.proof import attestations, parse_detached
-from anchord.errors import RefusedError
+from anchord.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
     from anchord.engine.export import Item
@@ -33,10 +33,16 @@ class Output(Protocol):
 
 
 class Destination:
-    """One output, and what went into it."""
+    """One output, and what went into it.
 
-    def __init__(self, output: Output, kind: str) -> None:
-        self._output, self._kind = output, kind
+    Args:
+        output: takes the files.
+        kind: "ots" or "bundle".
+        name: of the one file there will be; None: each has its record's name.
+    """
+
+    def __init__(self, output: Output, kind: str, name: str | None = None) -> None:
+        self._output, self._kind, self._name = output, kind, name
         self.exported = 0
         self._pending = 0
         self._outcomes = dict.fromkeys(("new", "updated", "same", "kept"), 0)
@@ -44,7 +50,8 @@ class Destination:
     def put(self, item: Item) -> None:
         """Write one item."""
         data = item.data if self._kind == "ots" else one_line(item.data)
-        outcome = self._output.put(item.stem + EXTENSIONS[self._kind], data) or "new"
+        name = self._name or item.stem + EXTENSIONS[self._kind]
+        outcome = self._output.put(name, data) or "new"
         self._outcomes[outcome] += 1
         self.exported += 1
         self._pending += not item.anchored
@@ -68,7 +75,11 @@ class Destination:
 def open_destination(
     where: str, kind: str, *, many: bool, force: bool, bulk: bool
 ) -> Iterator[Destination]:
-    """Open what `where` means; an archive takes its name only when all of it was written."""
+    """Open what `where` means; an archive takes its name only when all of it was written.
+
+    Raises:
+        ConfigError: one file for several records or for another kind, or no place to write to.
+    """
     packed = where.endswith((".tar.gz", ".tgz"))
     if where == "-":
         sink = StreamSink(sys.stdout.buffer)
@@ -82,9 +93,26 @@ def open_destination(
             file.abandon()
             raise
     else:
+        path, name = Path(where), None
+        if _is_file(path):
+            _check_file(where, kind, many=many)
+            path, name = path.parent, path.name
         rule = replaces_ots if kind == "ots" else follows
-        folder = FolderOutput(Path(where), rule, force=force, durable=not bulk)
-        yield from _closing(Destination(folder, kind))
+        folder = FolderOutput(path, rule, force=force, durable=not bulk)
+        yield from _closing(Destination(folder, kind, name))
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix in (".ots", ".json") and not path.is_dir()
+
+
+def _check_file(where: str, kind: str, *, many: bool) -> None:
+    suffix, what = (".ots", "an .ots file") if kind == "ots" else (".json", "a bundle (.json)")
+    if many or not where.endswith(suffix):
+        raise ConfigError(
+            f"-o {where} names one file: expected one record and {what}; for several records name "
+            "a folder, an archive (.tar, .tar.gz) or -"
+        )
 
 
 def _closing(destination: Destination) -> Iterator[Destination]:

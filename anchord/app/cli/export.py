@@ -28,16 +28,20 @@ if TYPE_CHECKING:
 @click.option(
     "--from-file",
     type=click.File("r", encoding="utf-8"),
-    help='References, one a line; "-" for standard input.',
+    metavar="FILE",
+    help="Also the records this file names, one a line (-: standard input).",
 )
 @click.option(
     "-o",
     "--output",
     metavar="WHERE",
-    help='Folder (default: here), archive (.tar, .tar.gz), or "-" for standard output.',
+    help="Folder (default: here), one file (.ots, .json), archive (.tar, .tar.gz), or - for "
+    "standard output.",
 )
 @click.option(
-    "--anchored-only/--pending-too", default=False, help="Leave out proofs that are still pending."
+    "--anchored-only/--pending-too",
+    default=False,
+    help="Leave out proofs that are still pending (default: they go out, too).",
 )
 @click.option("--force", is_flag=True, help="Replace files that say something ours do not.")
 @click.option(
@@ -64,7 +68,15 @@ def command(
     called after the Pith Number's suffix or the digest. A folder that was exported to before is
     brought up to date: what changed is replaced, unless it holds something ours does not.
     To standard output goes one file as it is; several as a tar archive, bundles as JSON Lines.
-    """
+
+    \b
+    Examples:
+      anchord export 2507.10392 -o paper.ots
+      anchord export --all -o proofs
+      anchord export --all --bundle -o - | gzip > bundles.jsonl.gz
+
+    Exit code: 0 all of it went out, 1 a record was refused or a file kept.
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     texts = [*records, *(line.strip() for line in from_file or () if line.strip())]
     _check_usage(texts, output, everything=everything, as_json=as_json)
     from anchord.app.cli.destination import open_destination
