@@ -45,10 +45,17 @@ def parse(raw: bytes, *, max_bytes: int = MAX_RECORD_BYTES) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise RefusedError(f"expected one JSON value, got a text that is not: {error}") from None
+        reason = _where(error) if isinstance(error, json.JSONDecodeError) else str(error)
+        raise RefusedError(f"expected one JSON value, got a text that is not: {reason}") from None
     if _SURROGATE_ESCAPE.search(text):
         _check_surrogates(value)
     return value
+
+
+def _where(error: json.JSONDecodeError) -> str:
+    """Say where the fault is; a text of one line may be a line of a file, so it has no number."""
+    line = f"line {error.lineno}, " if "\n" in error.doc.strip() else ""
+    return f"{error.msg} at {line}character {error.colno}"
 
 
 def _decode(raw: bytes, max_bytes: int) -> str:

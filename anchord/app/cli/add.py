@@ -31,6 +31,7 @@ SCHEMES = ("pith-json-v1", "rfc8785")
 @click.option(
     "--files-from",
     type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
     help="Also add every path this file names, one a line or NUL-terminated (-: standard input).",
 )
 @click.option(
@@ -46,9 +47,10 @@ SCHEMES = ("pith-json-v1", "rfc8785")
 @click.option(
     "--max-errors",
     type=click.IntRange(min=0),
+    metavar="N",
     help="Name at most this many refusals; all are counted (default: name all).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print counts and refusals as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; refusals stay.")
 @click.pass_context
 def command(
@@ -74,6 +76,12 @@ def command(
     In a folder, names decide: .json and .jsonl are records, .ots proofs, SHA256SUMS lists, all
     others files; hidden files are passed over. What was stated and does not recompute is refused,
     named on standard error, and everything else goes in. Adding twice changes nothing.
+
+    \b
+    Examples:
+      anchord add records.jsonl photos/ thesis.pdf
+      sha256sum *.iso | anchord add -
+      find /archive -name '*.ots' -print0 | anchord add --files-from -
 
     Exit code: 0 all is in, 1 something was refused, 2 an INPUT does not exist.
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
@@ -204,7 +212,9 @@ def _document(taken: Taken, refusals: Sequence[Rejection]) -> dict[str, Any]:
 def _summary(taken: Taken) -> None:
     from rich.table import Table
 
-    table = Table("records", "", box=None, pad_edge=False, show_header=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
     rows = (
         ("new", taken.new),
         ("already there", taken.known),
@@ -215,7 +225,7 @@ def _summary(taken: Taken) -> None:
         table.add_row(name, f"{count:,}")
     console().print(table)
     sys.stdout.flush()
-    words = f"{taken.new:,} new, {taken.known:,} already there"
-    if not (taken.new or taken.adopted or taken.rejected):
-        words += ": nothing changed"
-    notes().print(f"{words}.", markup=False)
+    if taken.new or taken.adopted:
+        notes().print("Next: anchord run-once --wait", markup=False)
+    elif not taken.rejected:
+        notes().print("nothing changed", markup=False)

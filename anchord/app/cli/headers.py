@@ -58,7 +58,9 @@ def command() -> None:
 
 
 @command.command("sync", short_help="Catch up with the Bitcoin network.")
-@click.option("--peer", "peers", multiple=True, metavar="HOST:PORT", help="Ask this peer.")
+@click.option("--peer", "peers", multiple=True, metavar="HOST:PORT",
+              help="Ask this peer; may be repeated (default: those of the configuration, "
+              "else the DNS seeds).")  # fmt: skip
 @network_option
 @file_option
 @click.option(
@@ -81,6 +83,8 @@ def sync_command(
 
     A peer that stalls, lies or feeds a cheap fork is dropped and named. Interrupted, the next
     sync goes on from where this one was.
+
+    Exit code: 0 enough peers could be compared, 3 too few.
     """
     from anchord.adapters.headers.sync import SyncPlan, sync
     from anchord.app.wiring import SystemClock
@@ -103,7 +107,7 @@ def sync_command(
 
 
 @command.command("import", short_help="Take in headers from a file.")
-@click.argument("source", metavar="FILE|-")
+@click.argument("source", metavar="FILE")
 @network_option
 @file_option
 @as_json_option
@@ -117,7 +121,8 @@ def import_command(
 ) -> None:
     """Take in 80-byte headers, back to back, from genesis or from where ours end.
 
-    All are checked before any is kept; the first bad one refuses the file, with its offset.
+    FILE may be - for standard input. All are checked before any is kept; the first bad one
+    refuses the file, with its offset.
     """
     from anchord.adapters.headers.chainfile import writing
     from anchord.adapters.headers.intake import import_headers
@@ -146,7 +151,7 @@ def check_command(
 ) -> int:
     """Check every header from genesis, believing nothing that was noted before.
 
-    With FILE and --network no configuration is needed.
+    With FILE and --network no configuration is needed. Exit code: 0 all are good, 1 one is not.
     """
     from anchord.adapters.headers.intake import InputRefusedError, check_headers
 

@@ -14,12 +14,16 @@ from anchord.app.config import Loaded, load
 
 
 @click.command(short_help="Make a configuration, a signing key and a store in a folder.")
-@click.argument("directory", default=".", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--signer-id", help="Who signs, as events state it (default: this host's name).")
+@click.argument(
+    "directory", default=".", metavar="[DIR]", type=click.Path(file_okay=False, path_type=Path)
+)
+@click.option(
+    "--signer-id", metavar="NAME", help="Who signs, as events state it (default: this host's name)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def command(config_path: str | None, directory: Path, signer_id: str | None, as_json: bool) -> None:
-    """Make anchord.toml, a signing key and a store in DIRECTORY (default: here).
+    """Make anchord.toml, a signing key and a store in DIR (default: here).
 
     What is there already is kept: running it again changes nothing. A store of an older
     version is migrated. An encrypted key is made with `anchord key new --passphrase-file`;

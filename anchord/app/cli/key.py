@@ -27,7 +27,7 @@ _PASSPHRASE = click.option(
     help="File whose first line encrypts the new key (default: signer.passphrase_file, or the "
     "systemd credential anchord-passphrase; without either the key is not encrypted).",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _MAX_DOCUMENT = 1024 * 1024
 
 
@@ -41,7 +41,11 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--signer-id", help="Who signs (default: signer.signer_id of the configuration).")
+@click.option(
+    "--signer-id",
+    metavar="NAME",
+    help="Who signs (default: signer.signer_id of the configuration).",
+)
 @_PASSPHRASE
 @click.pass_obj
 def new(config_path: str | None, signer_id: str | None, passphrase_file: Path | None) -> None:
@@ -55,7 +59,7 @@ def new(config_path: str | None, signer_id: str | None, passphrase_file: Path | 
 
 
 @command.command()
-@click.option("--signer-id", help="Who signs from now on (default: as before).")
+@click.option("--signer-id", metavar="NAME", help="Who signs from now on (default: as before).")
 @_PASSPHRASE
 @click.option(
     "--destroy-old", is_flag=True, help="Delete the old private key: it can sign nothing more."
@@ -80,7 +84,7 @@ def rotate(
         notes().print("The old private key is deleted; copies in backups are not.", markup=False)
 
 
-@command.command()
+@command.command(short_help="Print a public key document, to be published.")
 @click.argument("key_id", required=False)
 @_JSON
 @click.option("--pem", "as_pem", is_flag=True, help="Print SubjectPublicKeyInfo PEM instead.")
@@ -110,15 +114,14 @@ def list_(config_path: str | None, as_json: bool) -> None:
     if as_json:
         emit_json([_row(key) for key in keyring])
     else:
-        out = console()
-        if not out.is_terminal:
-            out.width = 250  # a pipe has no width, and folded key ids cannot be searched for
-        out.print(_table(keyring))
+        console().print(_table(keyring))
 
 
-@command.command()
-@click.argument("key_id")
-@click.option("--reason", required=True, help="Why, e.g. 'laptop stolen'; it is published.")
+@command.command(short_help="Revoke a key: what it signs from now on does not count.")
+@click.argument("key_id", metavar="KEY_ID")
+@click.option(
+    "--reason", metavar="TEXT", required=True, help="Why, e.g. 'laptop stolen'; it is published."
+)
 @click.pass_obj
 def revoke(config_path: str | None, key_id: str, reason: str) -> None:
     """Revoke a key: what it signs after this moment does not count."""
@@ -130,9 +133,10 @@ def revoke(config_path: str | None, key_id: str, reason: str) -> None:
         notes().print("It was the active key: run `anchord key rotate`.", markup=False)
 
 
-@command.command()
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--target", "targets", multiple=True, help="What it may sign (default: as stated).")
+@command.command(short_help="Believe the foreign key in a public key document.")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--target", "targets", multiple=True, metavar="NAME",
+              help="What it may sign (default: as stated); may be repeated.")  # fmt: skip
 @click.pass_obj
 def trust(config_path: str | None, file: str, targets: tuple[str, ...]) -> None:
     """Believe the foreign key in FILE, a public key document ("-": standard input)."""
@@ -149,8 +153,8 @@ def trust(config_path: str | None, file: str, targets: tuple[str, ...]) -> None:
     )
 
 
-@command.command()
-@click.argument("key_id")
+@command.command(short_help="Forget a foreign key and believe nothing it signed.")
+@click.argument("key_id", metavar="KEY_ID")
 @click.pass_obj
 def untrust(config_path: str | None, key_id: str) -> None:
     """Forget a foreign key: nothing it signed, at any time, is believed any more."""

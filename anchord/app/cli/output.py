@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+_PIPED_WIDTH = 250
+"""A pipe has no width, and what is folded cannot be searched for."""
+
+
 def emit_json(value: Any) -> None:
     """Print one JSON document on stdout."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
@@ -27,10 +31,11 @@ def printable(text: str) -> str:
 
 
 def console() -> Console:
-    """Return the console for data on stdout; plain when it is no terminal."""
+    """Return the console for data on stdout; plain, and wide enough for all, when no terminal."""
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    piped = not sys.stdout.isatty()
+    return Console(soft_wrap=piped, highlight=False, width=_PIPED_WIDTH if piped else None)
 
 
 def notes() -> Console:

@@ -10,7 +10,7 @@ from anchord.core.model import BatchState
 
 
 @click.command(short_help="Bring parked work back.")
-@click.argument("batch", nargs=-1, type=int)
+@click.argument("batch", nargs=-1, type=int, metavar="[BATCH]...")
 @click.option("--all", "everything", is_flag=True, help="Every parked batch.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
@@ -20,6 +20,8 @@ def command(
     """Bring parked batches back: their calendars and headers are asked anew.
 
     BATCH is the number `anchord status` shows. Nothing is lost by trying.
+
+    Exit code: 0 all are back, 1 one of them is not parked.
     """
     if bool(batch) == everything:
         raise click.UsageError("name parked batches (see `anchord status`), or say --all")

@@ -33,16 +33,26 @@ Drive it: anchord sandbox mine 6, reorg 2, fault calendar-1 dead --count 3, stat
 """
 
 
+def _many(
+    name: str, default: int, bounds: tuple[int, int], words: str
+) -> Callable[[_Command], _Command]:
+    kind = click.IntRange(*bounds)
+    return click.option(
+        name, default=default, show_default=True, type=kind, metavar="N", help=words
+    )
+
+
 @click.group(invoke_without_command=True, short_help="Run or drive the stand-ins on loopback.")
 @click.option("--dir", "directory", type=_FOLDER, help="Folder to run in; made if it is absent.")
-@click.option("--calendars", default=3, show_default=True, type=click.IntRange(1, 10))
-@click.option("--explorers", default=2, show_default=True, type=click.IntRange(0, 9))
-@click.option("--peers", default=2, show_default=True, type=click.IntRange(0, 9))
+@_many("--calendars", 3, (1, 10), "How many calendars.")
+@_many("--explorers", 2, (0, 9), "How many explorers.")
+@_many("--peers", 2, (0, 9), "How many peers.")
 @click.option(
     "--confirmations",
     default=6,
     show_default=True,
     type=click.IntRange(1, 100),
+    metavar="N",
     help="Blocks before a calendar serves a path and anchord signs.",
 )
 @click.option(
@@ -51,6 +61,7 @@ Drive it: anchord sandbox mine 6, reorg 2, fault calendar-1 dead --count 3, stat
     default=1.0,
     show_default=True,
     type=click.FloatRange(0.01, 60),
+    metavar="SECONDS",
     help="Seconds a calendar collects digests.",
 )
 @click.option(
@@ -59,10 +70,13 @@ Drive it: anchord sandbox mine 6, reorg 2, fault calendar-1 dead --count 3, stat
     default=2.0,
     show_default=True,
     type=click.FloatRange(0.05),
-    help="Mine a block every so many seconds while something is pending.",
+    metavar="SECONDS",
+    help="Mine a block this often while something is pending.",
 )
 @click.option("--no-auto-mine", is_flag=True, help="Mine only on command.")
-@click.option("--json", "as_json", is_flag=True, help="Print where everything is as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document: where everything is."
+)
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path | None, as_json: bool, **options: Any) -> None:
     """Run calendars, a regtest chain, a node, explorers and peers on loopback.
@@ -137,19 +151,19 @@ def _drives(function: _Command) -> _Command:
 
 
 @command.command()
-@click.argument("count", default=1, type=click.IntRange(min=1))
+@click.argument("count", default=1, metavar="[COUNT]", type=click.IntRange(min=1))
 @_drives
 def mine(ask: Callable[..., Any], count: int, as_json: bool) -> None:
-    """Mine COUNT blocks; the first carries everything that is pending."""
+    """Mine COUNT blocks (default: 1); the first carries everything that is pending."""
     _told(ask("POST", "/mine", {"count": count}), as_json=as_json)
 
 
 @command.command()
-@click.argument("depth", default=1, type=click.IntRange(min=1))
+@click.argument("depth", default=1, metavar="[DEPTH]", type=click.IntRange(min=1))
 @click.option("--drop", is_flag=True, help="The new blocks are empty; transactions are lost.")
 @_drives
 def reorg(ask: Callable[..., Any], depth: int, drop: bool, as_json: bool) -> None:
-    """Replace the last DEPTH blocks by DEPTH + 1 others."""
+    """Replace the last DEPTH blocks (default: 1) by DEPTH + 1 others."""
     _told(ask("POST", "/reorg", {"depth": depth, "drop": drop}), as_json=as_json)
 
 
@@ -160,12 +174,16 @@ def _told(document: dict[str, Any], *, as_json: bool) -> None:
         click.echo(f"height {document['height']}  {document['best_block']}")
 
 
-@command.command()
+@command.command(short_help="Let a service go wrong, or heal it.")
 @click.argument("service", required=False)
 @click.argument("kind", required=False)
-@click.option("--count", type=click.IntRange(min=1), help="Heal after so many requests.")
-@click.option("--delay", "delay_s", type=float, help="Seconds, for slow, drip and late ones.")
-@click.option("--on", help="Only requests of this route: digest, timestamp, header, ...")
+@click.option("--count", type=click.IntRange(min=1), metavar="N",
+              help="Heal after so many requests (default: never).")  # fmt: skip
+@click.option("--delay", "delay_s", type=float, metavar="SECONDS",
+              help="For slow, drip and late ones.")  # fmt: skip
+@click.option(
+    "--on", metavar="ROUTE", help="Only requests of this route: digest, timestamp, header, ..."
+)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another option.")
 @click.option("--list", "listing", is_flag=True, help="Show what can go wrong and what does.")
 @click.option("--clear", is_flag=True, help="Heal SERVICE, or everything.")
@@ -179,7 +197,15 @@ def fault(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Let SERVICE (calendar-1, node, explorers, ...) go wrong in the way KIND."""
+    """Let SERVICE (calendar-1, node, explorers, ...) go wrong in the way KIND.
+
+    \b
+    Examples:
+      anchord sandbox fault --list
+      anchord sandbox fault calendar-1 dead --count 3
+      anchord sandbox fault node slow --delay 2
+      anchord sandbox fault --clear
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     if listing:
         _list_faults(ask("GET", "/status")["faults"], as_json=as_json)
         return
@@ -223,7 +249,7 @@ def _list_faults(waiting: list[dict[str, Any]], *, as_json: bool) -> None:
         }
         emit_json({"kinds": kinds, "faults": waiting})
         return
-    table = Table("fault", "of", "what the service does", box=None)
+    table = Table("fault", "of", "what the service does", box=None, pad_edge=False)
     for name, kind in KINDS.items():
         table.add_row(name, " ".join(sorted(kind.groups)), kind.words)
     console().print(table)
@@ -234,11 +260,11 @@ def _show_faults(waiting: list[dict[str, Any]]) -> None:
     if not waiting:
         click.echo("all services are well")
     for fault_ in waiting:
-        left = "until cleared" if fault_["count"] is None else f"{fault_['count']} more times"
+        left = "until cleared" if fault_["count"] is None else f"{fault_['count']} more time(s)"
         click.echo(f"{fault_['service']}  {fault_['kind']}  {left}")
 
 
-@command.command()
+@command.command(short_help="Show where everything is, and what was asked.")
 @_drives
 def status(ask: Callable[..., Any], as_json: bool) -> None:
     """Show where everything is, what is pending, and how often each service was asked."""

@@ -18,7 +18,7 @@ _NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 
 @click.command(short_help="Check a record, a bundle or an .ots file, and say what was proved.")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@click.option("--file", "about", type=click.Path(exists=True, dir_okay=False), metavar="F",
+@click.option("--file", "about", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
               help="The file the evidence is about.")  # fmt: skip
 @click.option("--digest", metavar="HEX", help="The digest the evidence is about.")
 @click.option("--key", "--public-key", "keys", multiple=True, metavar="FILE",
@@ -47,8 +47,15 @@ def command(
     .ots need no configuration; block headers come from --headers, --node, --explorer or the
     configuration.
 
-    Exit code 0: all proved. 1: something is not. 3: only headers could not be had. 2: usage.
-    """
+    \b
+    Examples:
+      anchord verify thesis.pdf.ots
+      anchord verify proof.ots --file thesis.pdf --offline
+      anchord verify paper.bundle.json --key signer.json --headers headers.bin
+      anchord verify thesis.pdf.ots --node http://127.0.0.1:8332 --cookie ~/.bitcoin/.cookie
+
+    Exit code: 0 all is proved, 1 something is not, 3 only headers could not be had.
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     if len(targets) > 1 and (asked["about"] or asked["digest"]):
         raise click.UsageError("--file and --digest are about one TARGET: name one")
     from anchord.app.cli.evidence import Verifier
