@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +16,8 @@ from anchord.core.bundle import Bundle
 from anchord.core.keyring import check_permitted, check_signature
 from anchord.core.trust import Keys, Trust
 from anchord.errors import SignatureError, VerificationError
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
 class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,8 +89,9 @@ def seconds(text: str) -> int:
     Raises:
         VerificationError: anything else.
     """
-    try:
-        moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}") from None
-    return int(moment.timestamp())
+    # strptime alone takes one digit for two, and digits of other scripts.
+    if _MOMENT.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+            return int(moment.timestamp())
+    raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+import msgspec
+
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
 from anchord.errors import SignatureError
 
@@ -43,13 +45,33 @@ class Keys:
                 self._add(key, trust)
 
     def _add(self, key: PublicKey, trust: Trust) -> None:
-        known, _ = self._keys.setdefault(key.key_id, (key, trust))
+        known, believed = self._keys.setdefault(key.key_id, (key, trust))
         if known.public_key != key.public_key:
             raise SignatureError(
                 f"key {key.key_id!r} has fingerprint {fingerprint(known.public_key)} in one "
                 f"place and {fingerprint(key.public_key)} in another: one of them is forged"
             )
+        if trust is not Trust.CLAIMED and believed is not Trust.CLAIMED:
+            self._keys[key.key_id] = (_narrowed(known, key), believed)
 
     def find(self, key_id: str) -> tuple[PublicKey, Trust] | None:
         """Return a key and how far it is trusted."""
         return self._keys.get(key_id)
+
+
+def _narrowed(first: PublicKey, second: PublicKey) -> PublicKey:
+    """Return a key as two trusted places allow it together; the second, the keyring, has targets.
+
+    A document published before a revocation must not undo it.
+    """
+    revoked = [key for key in (first, second) if key.revoked_at is not None]
+    end = min(revoked, key=lambda key: key.revoked_at or 0, default=first)
+    begins = [key.valid_from for key in (first, second) if key.valid_from is not None]
+    ends = [key.valid_until for key in (first, second) if key.valid_until is not None]
+    return msgspec.structs.replace(
+        second,
+        valid_from=max(begins, default=None),
+        valid_until=min(ends, default=None),
+        revoked_at=end.revoked_at,
+        revocation_reason=end.revocation_reason,
+    )

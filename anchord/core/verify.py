@@ -13,7 +13,8 @@ Block header (`confirm`, `check_depth`, `check_claims`)
  5. The header has 80 bytes, stands at the attested height on the best chain of every witness
     that was asked, and its Merkle root is the attested message, all 32 bytes.
  6. It has the number of confirmations that was asked for.
- 7. Where an event states hash and time of the block, they are those of that header.
+ 7. Where an event states hash and time of the block, they are those of that header; and it is
+    not dated before its block, as one signed later with a key long revoked would be.
  What follows is "existed before" the header's time, which is good to hours; never "created at".
 
 Record (`read_bundle`)
@@ -23,7 +24,8 @@ Record (`read_bundle`)
 Event (`read_event`)
 10. The id is the SHA-256 of the canonical body.
 11. The signature was made by the key named, and that key may sign this target at that moment.
-12. The key's fingerprint is the one stated. A key id never stands for two different keys.
+12. The key's fingerprint is the one stated, and the key is that of the signer named. A key id
+    never stands for two different keys, and what revokes a key in one place revokes it in all.
 13. The subject is this record, by number or id, and the payload names its digest.
 14. `timestamp_anchored`: the proof inside has the hash stated, meets 1 to 4, and ends in a Bitcoin
     attestation at the height stated, on the Merkle root stated.
@@ -41,6 +43,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from anchord.core.chain import MAX_FUTURE_S
 from anchord.core.header import block_hash, parse_header
 from anchord.core.keyring import utc
 from anchord.core.model import Block
@@ -72,6 +75,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
     time: str
     confirmations: int
+    signed_at: int
+    """Unix seconds: the event's `created_at`."""
 
 
 def read_proof(raw: bytes, digest: bytes | None = None, algorithm: str = "sha256") -> Proof:
@@ -165,7 +170,7 @@ def check_claims(claims: Claims, block: Block) -> None:
     """Compare what an event says about its block with the header (7).
 
     Raises:
-        AttestationError: another hash or time.
+        AttestationError: another hash or time, or a date before the block was there.
     """
     pairs = (
         ("block_hash", claims.hash, block.hash.hex()),
@@ -177,3 +182,8 @@ def check_claims(claims: Claims, block: Block) -> None:
                 f"the event states {name} {stated!r:.80}, block {block.height} has {found}: "
                 "it speaks of another chain"
             )
+    if claims.signed_at < block.time - MAX_FUTURE_S:
+        raise AttestationError(
+            f"the event is dated {utc(claims.signed_at)}, block {block.height} is of "
+            f"{utc(block.time)}: it was signed later than it says"
+        )

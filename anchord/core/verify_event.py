@@ -107,7 +107,9 @@ def read_event(
 def _is_ours(event: Mapping[str, Any]) -> bool:
     signer = event.get("signer")
     kind = signer.get("signer_type") if isinstance(signer, dict) else None
-    return "signature_b64" in event or event.get("event_type") in OWN_TYPES or kind == "anchord"
+    named = event.get("event_type")
+    ours = isinstance(named, str) and named in OWN_TYPES
+    return "signature_b64" in event or ours or kind == "anchord"
 
 
 def _foreign(event: Mapping[str, Any], digest: bytes) -> EventProved:
@@ -165,6 +167,12 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
             f"event {event.event_id} names key {key.key_id} with fingerprint "
             f"{event.signer.public_key_fingerprint!r:.80}, known is {fingerprint(key.public_key)}"
         )
+    # Who may withdraw what is decided by the signer: its name is the key's, not the event's word.
+    if key.signer_id != event.signer.signer_id:
+        raise SignatureError(
+            f"event {event.event_id} says it is by {event.signer.signer_id!r:.100}, and its key "
+            f"{key.key_id} belongs to {key.signer_id!r:.100}"
+        )
     check_permitted(key, at, event.target)
     check_signature(key, digest, signature)
     return trust, ""
@@ -206,12 +214,18 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
             f"event {event.event_id} states block {stated.block_height} with Merkle root "
             f"{stated.block_merkle_root:.80}, and the proof inside does not lead there"
         )
+    if stated.confirmations < 1:
+        raise AttestationError(
+            f"event {event.event_id} states {stated.confirmations} confirmations: a block itself "
+            "is the first"
+        )
     claims = Claims(
         chain=stated.chain,
         height=stated.block_height,
         hash=stated.block_hash,
         time=stated.block_time,
         confirmations=stated.confirmations,
+        signed_at=seconds(event.created_at),
     )
     return proof, claims
 
@@ -223,7 +237,8 @@ def _is_hash(stated: _Anchored) -> bool:
 
 def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
     """Return which events are withdrawn: their ids to the id of the withdrawal (16)."""
-    by_id = {event.event_id: event for event in events}
+    # What could not be checked may carry any id: it never stands in the place of what could.
+    by_id = {event.event_id: event for event in events if event.trust is not None}
     found = {}
     for event in events:
         target = by_id.get(event.withdraws or "")

@@ -55,7 +55,7 @@ def check(parts: Parts, now: int) -> tuple[int, dict[str, str]]:
             source.refresh()
         except (TransientError, ProtocolError) as error:
             problems[source.name] = str(error)
-    witnesses = Witnesses(parts.headers, parts.policy.confirmations, problems)
+    witnesses = Witnesses(parts.headers, parts.policy.confirmations, problems, now)
     anchored = 0
     while due:
         changes = [_decide(parts, now, batch, witnesses) for batch in due]

@@ -138,13 +138,14 @@ def _check_receipts(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
 
 
 def _check_events(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
-    proved: dict[str, EventProved] = {}
+    # What cannot be checked may state any id: it is told apart from a signed event of that id.
+    proved: dict[tuple[str, bool], EventProved] = {}
     for event in bundle.events:
         try:
             one = read_event(event, bundle.digest, bundle.number, keys)
-            proved.setdefault(one.event_id, one)
+            proved.setdefault((one.event_id, one.trust is None), one)
         except (RefusedError, VerificationError) as error:
             dossier.fail("signature", error)
     gone = withdrawn(list(proved.values()))
     for one in proved.values():
-        dossier.add_event(one, gone.get(one.event_id))
+        dossier.add_event(one, None if one.trust is None else gone.get(one.event_id))

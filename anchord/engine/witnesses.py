@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.chain import MAX_FUTURE_S
 from anchord.core.header import HEADER_SIZE, block_hash, parse_header
+from anchord.core.keyring import utc
 from anchord.core.model import Block
 from anchord.errors import ProtocolError, TransientError
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from anchord.ports import HeaderSource, Tip
+
+NO_CLOCK = 1 << 32
+"""Later than any header can be."""
 
 
 class Void(msgspec.Struct, frozen=True):
@@ -49,14 +54,21 @@ class Witnesses:
         sources: all that are configured; every one that answers must agree.
         burial: confirmations after which a header that does not match is final.
         stale: names of sources that could not catch up: their newest blocks may be old ones.
+        now: our clock. A block from its future says that the clock is wrong, and an event dated
+            by it would be refused by whoever checks it.
     """
 
     def __init__(
-        self, sources: Sequence[HeaderSource], burial: int, stale: Collection[str] = ()
+        self,
+        sources: Sequence[HeaderSource],
+        burial: int,
+        stale: Collection[str] = (),
+        now: int = NO_CLOCK,
     ) -> None:
         self._sources = sources
         self._burial = burial
         self._stale = frozenset(stale)
+        self._latest = now + MAX_FUTURE_S
         self._tips: dict[str, Tip | str] | None = None
         self._headers: dict[tuple[str, int], bytes] = {}
 
@@ -124,6 +136,8 @@ class Witnesses:
         header = parse_header(raw)
         fresh = [answer.tip for answer in said.values() if not answer.stale]
         confirmations = min(fresh or [answer.tip for answer in said.values()]) - height + 1
+        if header.time > self._latest:
+            return Later(f"block {height} is of {utc(header.time)}, later than our clock: set it")
         if header.merkle_root == message:
             return Block(
                 height=height,

@@ -65,7 +65,7 @@ def test_a_record_of_the_store_is_proved_by_its_name(place):
 
 def test_people_read_existed_before_and_never_created_at(place):
     text = place.run("verify", "2507.00001").stdout
-    assert "existed before 2024-08-02" in text
+    assert "existed before 2024-07-26" in text
     assert "created" not in text
 
 

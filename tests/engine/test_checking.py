@@ -230,3 +230,12 @@ def test_a_signed_batch_outlives_that_all_sources_are_away(world):
     go(6 * 3600)
     assert go.parts.store.batches.get(1).final_at == go.clock.now()
     assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+
+
+def test_a_block_from_our_future_says_that_the_clock_is_wrong(chain):
+    at = parse_header(chain.headers[10]).time
+    right = Witnesses([chain], 6, (), at - 7200).examine(10, root(chain, 10))
+    assert isinstance(right, Block)
+    wrong = Witnesses([chain], 6, (), at - 7201).examine(10, root(chain, 10))
+    assert isinstance(wrong, Later)
+    assert "our clock" in wrong.reason

@@ -174,3 +174,41 @@ def test_unknown_attestations_are_listed_as_not_understood(shared_data, chain):
     assert found.result == "pending"
     found = ots((folder / "mixed/hello-world.txt.ltc.ots").read_bytes(), chain)
     assert {path.kind: path.outcome for path in found.paths}["litecoin"] == "not understood"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_unsigned_event_never_stands_in_the_place_of_a_signed_one(chain, first):
+    record = sample(1)
+    event = sign(
+        body_of(record, SIGNER, anchored_payload(mined(record.digest, chain), chain)), SIGNER
+    )
+    gone = withdrawal(record, SIGNER, event["event_id"])
+    for events, result in (([event], "proved"), ([event, gone], "not proved")):
+        copies = [{"event_type": "note", "event_id": one["event_id"], "created_at": one["created_at"]}
+                  for one in events]  # fmt: skip
+        whole = json.loads(bundle_with(record, events))
+        whole["events"] = copies + events if first else events + copies
+        assert bundle(json.dumps(whole).encode(), chain).result == result
+
+
+def test_a_key_that_takes_another_signers_name_withdraws_nothing(chain):
+    record, thief = sample(1), FakeSigner("thief", SIGNER.signer_id + ".evil")
+    event = sign(
+        body_of(record, SIGNER, anchored_payload(mined(record.digest, chain), chain)), SIGNER
+    )
+    body = body_of(record, thief, {"withdraws": event["event_id"], "reason": "x"},
+                   event_type="facet_withdrawn")  # fmt: skip
+    body["signer"]["signer_id"] = SIGNER.signer_id
+    ring = make_keyring([SIGNER.public(), thief.public()])
+    found = bundle(bundle_with(record, [event, sign(body, thief)]), chain, keyring=ring)
+    assert [one.withdrawn_by for one in found.events] == [None]
+    assert found.result == "failed"
+
+
+def test_an_event_dated_before_its_block_was_there_is_not_believed(chain):
+    record = sample(1)
+    payload = anchored_payload(mined(record.digest, chain), chain)
+    early = sign(body_of(record, SIGNER, payload, created_at="2020-01-01T00:00:00Z"), SIGNER)
+    found = bundle(bundle_with(record, [early]), chain)
+    assert found.result == "failed"
+    assert "signed later than it says" in (found.reason or "")

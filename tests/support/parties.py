@@ -30,6 +30,8 @@ from anchord.ports import NotYet, PendingPoint, Submitted, Tip, Upgraded
 
 START = 1_722_513_600
 """2024-08-01T12:00:00Z: when tests begin; in the past of any machine that runs them."""
+FIRST_BLOCK = START - 600 * 1000
+"""nTime of a chain's first block: a thousand blocks fit in before tests begin."""
 BITS = 0x207FFFFF
 URL_A, URI_A = "https://a.pool.example.org", "https://alice.calendar.example.org"
 URL_B, URI_B = "https://b.pool.example.org", "https://bob.calendar.example.org"
@@ -84,7 +86,9 @@ class FakeChain:
         time: nTime of the first of these.
     """
 
-    def __init__(self, name: str = "own headers", height: int = 100, time: int = START) -> None:
+    def __init__(
+        self, name: str = "own headers", height: int = 100, time: int = FIRST_BLOCK
+    ) -> None:
         self.name = name
         self.headers = [REGTEST.genesis]
         self.fail_with: AnchordError | None = None

@@ -220,3 +220,46 @@ def test_a_moment_is_written_one_way(text):
     with pytest.raises(VerificationError):
         seconds(text)
     assert seconds("2024-08-01T12:00:00Z") == START
+
+
+def test_an_event_of_a_kind_that_is_no_text_is_carried_as_a_foreign_one():
+    for kind in ([], {}, 5, None):
+        found = prove({"event_type": kind, "event_id": "x"})
+        assert (found.trust, found.event_type) == (None, "")
+
+
+def test_a_key_signs_only_under_its_signers_name():
+    body = body_of(RECORD, STRANGER, PAYLOAD)
+    body["signer"]["signer_id"] = SIGNER.signer_id
+    keys = Keys(make_keyring([SIGNER.public(), STRANGER.public()]))
+    with pytest.raises(SignatureError, match="belongs to"):
+        prove(sign(body, STRANGER), keys)
+
+
+def test_a_block_itself_is_the_first_confirmation():
+    assert prove(made({"confirmations": 1})).claims.confirmations == 1
+    for count in (0, -1):
+        with pytest.raises(AttestationError, match="the first"):
+            prove(made({"confirmations": count}))
+
+
+def test_moments_are_written_one_way():
+    for text in ("2024-8-1T12:0:0Z", "２０２４-08-01T12:00:00Z", "2024-08-01T12:00:00Z\n"):
+        with pytest.raises(VerificationError):
+            seconds(text)
+
+
+def test_a_document_from_before_a_revocation_does_not_undo_it():
+    revoked = make_keyring([SIGNER.public(revoked_at=START - 1, revocation_reason="stolen")])
+    with pytest.raises(SignatureError, match="stolen"):
+        prove(made(), Keys(revoked, [SIGNER.public()]))
+    with pytest.raises(SignatureError, match="revoked"):
+        prove(made(), Keys(SIGNER.keyring(), [SIGNER.public(revoked_at=START - 1)]))
+    narrow = make_keyring([SIGNER.public(targets=("record",))])
+    with pytest.raises(SignatureError, match="may sign record"):
+        prove(made(), Keys(narrow, [SIGNER.public()]))
+
+
+def test_what_a_bundle_claims_revokes_no_trusted_key():
+    claimed = SIGNER.public(revoked_at=START - 1)
+    assert prove(made(), Keys(SIGNER.keyring(), (), [claimed])).trust is Trust.KEYRING

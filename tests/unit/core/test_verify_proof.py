@@ -64,10 +64,16 @@ def test_a_message_of_another_length_is_no_merkle_root():
 def test_what_an_event_says_of_its_block_must_be_so():
     block = confirm(FOUND, {"own headers": HEADER}, TIP)
     right = Claims(
-        chain="bitcoin", height=4, hash=block.hash.hex(), time=utc(block.time), confirmations=6
+        chain="bitcoin",
+        height=4,
+        hash=block.hash.hex(),
+        time=utc(block.time),
+        confirmations=6,
+        signed_at=block.time - 7200,
     )
     check_claims(right, block)
-    for wrong in ({"hash": "00" * 32}, {"time": utc(block.time + 1)}):
+    wrongs = ({"hash": "00" * 32}, {"time": utc(block.time + 1)}, {"signed_at": block.time - 7201})
+    for wrong in wrongs:
         with pytest.raises(AttestationError):
             check_claims(msgspec.structs.replace(right, **wrong), block)
 
