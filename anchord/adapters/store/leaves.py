@@ -22,8 +22,19 @@ MakeTile = Callable[[list[bytes]], tuple[bytes, bytes]]
 def to_batch(row: Any) -> Batch:
     """Return a row of the batches table as a value."""
     values = {name: getattr(row, name) for name in Batch.__struct_fields__}
-    values["state"] = BatchState(row.state)
+    try:
+        values["state"] = BatchState(row.state)
+    except ValueError:
+        raise _no_batch(row.id, f"state {row.state!r:.40}") from None
+    if row.kind not in ("sealed", "adopted"):
+        raise _no_batch(row.id, f"kind {row.kind!r:.40}")
     return Batch(**values)
+
+
+def _no_batch(batch_id: int, what: str) -> FatalError:
+    return FatalError(
+        f"batch {batch_id} has {what}: the store is damaged, restore it from a backup"
+    )
 
 
 def number_of(digest: bytes, year: int | None) -> str | None:
@@ -99,6 +110,8 @@ def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int,
         )
         for place in range(max(start - first, 0), min(stop - first, len(ids)))
     ]
+    if not members:
+        raise _damaged(batch_id, number, f"it has no members {start} to {stop}")
     return Tile(number, row.leaves, tuple(members))
 
 

@@ -8,14 +8,15 @@ import sqlalchemy as sa
 
 from anchord.adapters.store.connection import Database, insert_many
 from anchord.adapters.store.schema import events, series
-from anchord.core.event import NO_CHAIN
+from anchord.core.event import NO_CHAIN, chain_next
 from anchord.core.model import NewSeries, Series, SignedRow
-from anchord.errors import FatalError
+from anchord.errors import FatalError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _COLUMNS = ("seq", "record_id", "series_id", "numbered", "event_id", "signature", "chain")
+_before = events.alias("before")
 
 
 class Ledger:
@@ -88,13 +89,13 @@ class Ledger:
 
     def of_record(self, record_id: int) -> list[SignedRow]:
         """Return a record's rows in ledger order."""
-        query = sa.select(events).where(events.c.record_id == record_id).order_by(events.c.seq)
+        query = chained().where(events.c.record_id == record_id).order_by(events.c.seq)
         with self._database.reading() as connection:
             return [to_row(row) for row in connection.execute(query)]
 
     def ids_in_series(self, series_id: int, record_ids: Sequence[int]) -> dict[int, SignedRow]:
         """Return the rows one series wrote for some records, by record."""
-        query = sa.select(events).where(
+        query = chained().where(
             events.c.record_id.in_(list(record_ids)), events.c.series_id == series_id
         )
         with self._database.reading() as connection:
@@ -103,7 +104,7 @@ class Ledger:
     def walk(self, after: int = 0, chunk: int = 1024) -> Iterator[list[SignedRow]]:
         """Yield the whole ledger in order, in chunks."""
         while True:
-            query = sa.select(events).where(events.c.seq > after).order_by(events.c.seq)
+            query = chained().where(events.c.seq > after).order_by(events.c.seq)
             with self._database.reading() as connection:
                 found = [to_row(row) for row in connection.execute(query.limit(chunk))]
             if not found:
@@ -119,17 +120,38 @@ def _move(connection: sa.Connection, found: Series, stop: int) -> int:
 
 
 def _head(connection: sa.Connection) -> tuple[int, bytes]:
-    query = sa.select(events.c.seq, events.c.chain).order_by(events.c.seq.desc()).limit(1)
-    row = connection.execute(query).first()
-    return (0, NO_CHAIN) if row is None else (int(row.seq), bytes(row.chain))
+    row = connection.execute(chained().order_by(events.c.seq.desc()).limit(1)).first()
+    if row is None:
+        return 0, NO_CHAIN
+    try:
+        last = to_row(row)
+    except LedgerError as error:
+        raise FatalError(f"nothing is appended: {error}") from None
+    return last.seq, last.chain
 
 
 def _series(row: Any) -> Series:
     return Series(**{name: getattr(row, name) for name in Series.__struct_fields__})
 
 
+def chained() -> sa.Select[Any]:
+    """Select rows of the ledger together with the chain hash before each, for `to_row`."""
+    query = sa.select(events, _before.c.chain.label("chain_before"))
+    return query.outerjoin_from(events, _before, _before.c.seq == events.c.seq - 1)
+
+
 def to_row(row: Any) -> SignedRow:
-    """Return a row of the events table as a value."""
+    """Return a row that `chained` selected as a value.
+
+    Raises:
+        LedgerError: id or signature are not those that were appended.
+    """
+    before = NO_CHAIN if row.seq == 1 else row.chain_before
+    if before is None or chain_next(before, row.event_id, row.signature) != row.chain:
+        raise LedgerError(
+            f"ledger row {row.seq} or the one before it is not what was appended: its chain hash "
+            "does not recompute; restore the store from a backup"
+        )
     return SignedRow(
         row.seq,
         row.record_id,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from anchord.adapters.store.ledger import to_row
+from anchord.adapters.store.ledger import chained, to_row
 from anchord.adapters.store.records import to_record
 from anchord.adapters.store.schema import batches, bodies, documents, events, records
 
@@ -28,24 +28,24 @@ class Lookup:
 
     def records(self, ids: Sequence[int]) -> dict[int, StoredRecord]:
         """Return the records, by row id."""
-        return {row.id: to_record(row) for row in self._rows(records, records.c.id, ids)}
+        return {row.id: to_record(row) for row in self._rows(sa.select(records), records.c.id, ids)}
 
     def bodies(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Return the canonical bytes of those that have them."""
-        rows = self._rows(bodies, bodies.c.record_id, ids)
+        rows = self._rows(sa.select(bodies), bodies.c.record_id, ids)
         return {row.record_id: row.canonical for row in rows}
 
     def documents(self, ids: Sequence[int]) -> dict[int, list[bytes]]:
         """Return the foreign bundles, oldest first, of those that came in one."""
         found: dict[int, list[bytes]] = {}
-        for row in self._rows(documents, documents.c.record_id, ids, documents.c.id):
+        for row in self._rows(sa.select(documents), documents.c.record_id, ids, documents.c.id):
             found.setdefault(row.record_id, []).append(row.raw)
         return found
 
     def events(self, ids: Sequence[int]) -> dict[int, list[SignedRow]]:
         """Return the ledger's rows, in ledger order, of those that have any."""
         found: dict[int, list[SignedRow]] = {}
-        for row in self._rows(events, events.c.record_id, ids, events.c.seq):
+        for row in self._rows(chained(), events.c.record_id, ids, events.c.seq):
             found.setdefault(row.record_id, []).append(to_row(row))
         return found
 
@@ -74,13 +74,13 @@ class Lookup:
 
     def _rows(
         self,
-        table: sa.Table,
+        select: sa.Select[Any],
         column: sa.Column[Any],
         ids: Sequence[int],
         order: sa.Column[Any] | None = None,
     ) -> Iterator[Any]:
         for start in range(0, len(ids), _AT_ONCE):
-            query = sa.select(table).where(column.in_(list(ids[start : start + _AT_ONCE])))
+            query = select.where(column.in_(list(ids[start : start + _AT_ONCE])))
             if order is not None:
                 query = query.order_by(order)
             with self._database.reading() as connection:
