@@ -33,7 +33,7 @@ def tell(words: tuple[str, ...] | list[str]) -> None:
 
 
 def tip_json(state: ChainState) -> dict[str, Any]:
-    """Return a chain's end with the keys every `headers` document uses."""
+    """Return a chain's end with the keys that `headers` documents use."""
     return {
         "height": state.height,
         "hash": display(state.hash),

@@ -1,0 +1,183 @@
+"""Every JSON document the commands print, from one story told on a real sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from opentimestamps.core.notary import PendingAttestation
+from opentimestamps.core.timestamp import Timestamp
+from support.ots_oracle import written_file
+from support.workplace import run
+
+from anchord.app.wiring import open_app
+from anchord.core.model import BatchChange
+from anchord.sandbox.run import Sandbox
+
+MAPS = {"problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars",
+        "kinds", "faults[].options"}  # fmt: skip
+"""Objects whose keys are names of things, documented as `problems.*`."""
+
+
+OPAQUE = {"events[].event"}
+"""Described elsewhere: docs/protocol.md."""
+
+
+class Story:
+    """Runs commands and keeps what they print, by command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.told: dict[str, list[Any]] = defaultdict(list)
+        self.config = folder / "anchord.toml"
+
+    def tell(self, name: str, *words: str, code: int = 0) -> Any:
+        """Run a command with --json and keep its documents under `name`."""
+        result = run("-c", str(self.config), *name.split(), *words, "--json")
+        assert result.exit_code == code, (name, words, result.exit_code, result.output)
+        documents = list(_documents(result.stdout))
+        self.told[name] += documents
+        return documents[0]
+
+    def tell_all(self, sandbox: Sandbox) -> None:
+        """Tell the story, from an empty folder to a revoked key."""
+        self.tell("init", str(self.folder))
+        self.tell("status")
+        self._take_in()
+        self._fail_once(sandbox)
+        self._anchor(sandbox)
+        self._read()
+        self._headers()
+        self._keys()
+        self._park()
+        self._drive()
+
+    def _take_in(self) -> None:
+        records = [record(1, 1), record(1, 2)]
+        lines = [json.dumps(one) for one in records]
+        (self.folder / "two.jsonl").write_text("\n".join([*lines, "{"]), "utf-8")
+        stamp = Timestamp(bytes(32))
+        stamp.attestations.add(PendingAttestation("https://elsewhere.example.org"))
+        (self.folder / "foreign.ots").write_bytes(written_file(stamp))
+        names = [str(self.folder / name) for name in ("two.jsonl", "foreign.ots")]
+        self.tell("add", *names, code=1)
+        self.tell("status")
+
+    def _fail_once(self, sandbox: Sandbox) -> None:
+        self.tell("sandbox fault", "calendar-1", "dead")
+        self.tell("sandbox fault", "node", "warm-up")
+        self.tell("run-once", code=3)
+        self.tell("status")
+        self.tell("show", "2507.00001v1")
+        self.tell("sandbox status")
+        self.tell("sandbox fault", "--clear")
+
+    def _anchor(self, sandbox: Sandbox) -> None:
+        sandbox.mine(7)
+        self.tell("sandbox fault", "node", "warm-up")
+        self.tell("run-once", "--wait", "--deadline", "60", code=3)
+        self.tell("status", "--online")
+        self.tell("sandbox fault", "--clear")
+
+    def _read(self) -> None:
+        out = str(self.folder / "out")
+        self.tell("show", "2507.00001v1", "--full")
+        self.tell("show", "2507.00001", code=1)
+        self.tell("show", bytes(32).hex())
+        self.tell("verify", "2507.00001v1")
+        self.tell("verify", bytes(32).hex())
+        self.tell("export", "--all", "-o", out)
+        self.tell("export", "--bundle", "2507.00001v1", "2507.99999", "-o", out, code=1)
+        found = sorted(str(path) for path in Path(out).iterdir())
+        self.tell("verify", *found)
+        self.tell("verify", str(self.folder / "foreign.ots"), code=1)
+
+    def _headers(self) -> None:
+        with (self.folder / "headers.bin").open("ab") as file:
+            file.write(b"torn")
+        self.tell("headers sync")
+        self.tell("headers status")
+        copy = self.folder / "copy.bin"
+        copy.write_bytes((self.folder / "headers.bin").read_bytes())
+        self.tell("headers import", str(copy))
+        self.tell("headers check", str(copy))
+        copy.write_bytes(copy.read_bytes()[:-1])
+        self.tell("headers check", str(copy), code=1)
+        self.tell("headers status", "--file", str(self.folder / "none.bin"))
+
+    def _keys(self) -> None:
+        key = self.tell("key public")["key_id"]
+        assert run("-c", str(self.config), "key", "rotate").exit_code == 0
+        assert run("-c", str(self.config), "key", "revoke", key, "--reason", "x").exit_code == 0
+        self.tell("key list")
+        self.tell("key public", key)
+
+    def _park(self) -> None:
+        with open_app(str(self.config)) as app:
+            parked = {"state": "parked", "note": "why", "next_check_at": None}
+            app.store.batches.change([BatchChange(batch_id=1, columns=parked)])
+        self.tell("status")
+        self.tell("retry", "1", "99", code=1)
+
+    def _drive(self) -> None:
+        self.tell("sandbox fault", "calendar-1", "slow", "--delay", "1", "--count", "2")
+        self.tell("sandbox fault --list")
+        self.tell("sandbox fault", "--clear")
+        self.tell("sandbox mine", "2")
+        self.tell("sandbox reorg", "1")
+        self.tell("sandbox status")
+
+
+def record(number: int, version: int) -> dict[str, Any]:
+    """Return a record with its number, as a registry hands it out."""
+    return {
+        "metadata": {"primary_cat": "cs.DL", "submitted_at": "2025-07-14T15:31:31Z"},
+        "schema_version": "1.0",
+        "source": {"id": f"2507.{number:05d}", "kind": "arxiv", "version": version},
+    }
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Yield one document, or one a line."""
+    try:
+        yield json.loads(text)
+    except ValueError:
+        yield from map(json.loads, text.splitlines())
+
+
+def shapes(documents: list[Any]) -> dict[str, set[str]]:
+    """Return path -> types of the values in documents: `a.b`, `list[].key`, `map.*`.
+
+    An object or a list is named by what is in it, unless it can be absent.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for document in documents:
+        for path, kind in _walk(document, ""):
+            found[path].add(kind)
+    return {
+        path: kinds
+        for path, kinds in found.items()
+        if path in OPAQUE or not kinds <= {"object", "list"}
+    }
+
+
+def _walk(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if path in OPAQUE:
+        yield path, "null" if value is None else "object"
+    elif isinstance(value, dict):
+        yield path, "object"
+        for key, inner in value.items():
+            name = "*" if path in MAPS else key
+            yield from _walk(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        yield path, "list"
+        for inner in value:
+            yield from _walk(inner, f"{path}[]")
+    else:
+        yield path, _TYPES[type(value)]
+
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
