@@ -137,7 +137,7 @@ def test_what_a_calendar_says_is_shown(world, status):
     assert wait.detail
 
 
-def asked_at(go, calendar, seconds, step=10):
+def asked_at(go, calendar, seconds, step=20):
     """Return when a calendar was asked, in seconds from now."""
     start, seen, moments = go.clock.now(), len(calendar.log), []
     while go.clock.now() - start < seconds:
@@ -167,7 +167,7 @@ def test_once_anchored_the_other_calendars_are_asked_rarely_and_still_merged(wor
     chain.grow(5)
     go(60)
     go(3600)
-    assert len(asked_at(go, b, 2 * DAY, step=300)) <= 15
+    assert len(asked_at(go, b, 2 * DAY, step=600)) <= 15
     b.mine(chain)
     assert sum(run_pass(go.parts, go.clock.advance(6 * 3600)).upgraded for _ in range(2)) == 1
     go.judge()

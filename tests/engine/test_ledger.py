@@ -13,7 +13,7 @@ from anchord.engine import ledger
 from anchord.engine.run import run_pass
 from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError
 
-MANY = 8192 + 10
+MANY = 1024 + 10
 
 
 class Stopping(FakeSigner):
@@ -34,7 +34,8 @@ def rotated(parts, signer, signer_for):
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "_TILES_PER_TRANSACTION", 1)
     chain, old, new = FakeChain(), Stopping("old-key"), FakeSigner("new-key")
     parts = make_parts(tmp_path, headers=[chain], signer=old)
     go = Passes(parts, chain, signers=[old, new])
@@ -44,18 +45,18 @@ def world(tmp_path):
 
 def half_signed(go, old):
     go.add(bare(MANY))
-    go._judge["step"] = 1500
-    old.left = 8192 + 5
+    go._judge["step"] = 150
+    old.left = 1024 + 5
     with pytest.raises(ConfigError, match="locked"):
         go()
     old.left = 10**9
-    assert go.parts.store.ledger.head()[0] == 8192
+    assert go.parts.store.ledger.head()[0] == 1024
 
 
 def test_a_failure_to_sign_raises_and_the_next_pass_goes_on_where_the_ledger_ends(world):
     go, _a, _chain, old, _new = world
     half_signed(go, old)
-    assert go(60).signed == MANY - 8192
+    assert go(60).signed == MANY - 1024
     assert len({e["created_at"] for e in go.judge()}) == 1
 
 
@@ -63,7 +64,7 @@ def test_a_key_rotated_in_the_middle_finishes_what_it_began(world):
     go, a, chain, old, new = world
     half_signed(go, old)
     go.parts = rotated(go.parts, new, {"old-key": old}.__getitem__)
-    assert go(60).signed == MANY - 8192
+    assert go(60).signed == MANY - 1024
     assert {e["signer"]["key_id"] for e in go.judge()} == {"old-key"}
     a.mine(chain)
     chain.grow(5)
@@ -81,7 +82,7 @@ def test_a_key_that_is_gone_is_relieved_by_the_new_one_with_the_date_of_now(worl
 
     go.parts = rotated(go.parts, new, gone)
     go.clock.advance(5000)
-    assert go().signed == MANY - 8192
+    assert go().signed == MANY - 1024
     first, *_, last = go.judge()
     assert first["signer"]["key_id"] == "old-key"
     store = go.parts.store

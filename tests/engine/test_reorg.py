@@ -9,10 +9,11 @@ from support.passes import Passes, bare
 
 from anchord.core.header import block_hash, parse_header
 from anchord.core.model import BatchState
+from anchord.engine import ledger
 from anchord.errors import ConfigError
 
-MANY = 8192 + 10
-"""More than one transaction's worth of events."""
+MANY = 1024 + 10
+"""More than one transaction's worth of events, when that is one tile."""
 
 
 class Stopping(FakeSigner):
@@ -173,28 +174,29 @@ def test_an_undone_path_stays_undone_through_failures_in_between(world):
 
 
 @pytest.mark.parametrize("half", ["anchored", "withdrawn"])
-def test_while_a_series_is_half_appended(world, half):
+def test_while_a_series_is_half_appended(world, half, monkeypatch):
+    monkeypatch.setattr(ledger, "_TILES_PER_TRANSACTION", 1)
     go, a, chain, signer = world
     go.add(bare(MANY))
-    go._judge["step"] = 2000
+    go._judge["step"] = 200
     go()
     a.mine(chain)
     chain.grow(5)
     if half == "anchored":
-        signer.left = 8192 + 5
+        signer.left = 1024 + 5
         with pytest.raises(ConfigError):
             go(60)
         go.judge()
-        assert sum(live_anchored(go.parts.store).values()) == 8192
+        assert sum(live_anchored(go.parts.store).values()) == 1024
         signer.left = 10**9
         chain.reorg(7)
     else:
         go(60)
         chain.reorg(7)
-        signer.left = 8192 + 5
+        signer.left = 1024 + 5
         with pytest.raises(ConfigError):
             go(6 * 3600)
-        check_ledger(go.parts.store, step=2000)
+        check_ledger(go.parts.store, step=200)
         signer.left = 10**9
     go(6 * 3600)
     counts = live_anchored(go.parts.store)
