@@ -10,12 +10,12 @@ from typing import Any
 
 from opentimestamps.core.notary import PendingAttestation
 from opentimestamps.core.timestamp import Timestamp
-from support.ots_oracle import written_file
-from support.workplace import run
 
 from anchord.app.wiring import open_app
 from anchord.core.model import BatchChange
 from anchord.sandbox.run import Sandbox
+from support.ots_oracle import written_file
+from support.workplace import run
 
 MAPS = {"problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars",
         "kinds", "faults[].options"}  # fmt: skip
@@ -47,7 +47,7 @@ class Story:
         self.tell("init", str(self.folder))
         self.tell("status")
         self._take_in()
-        self._fail_once(sandbox)
+        self._fail_once()
         self._anchor(sandbox)
         self._read()
         self._headers()
@@ -66,7 +66,7 @@ class Story:
         self.tell("add", *names, code=1)
         self.tell("status")
 
-    def _fail_once(self, sandbox: Sandbox) -> None:
+    def _fail_once(self) -> None:
         self.tell("sandbox fault", "calendar-1", "dead")
         self.tell("sandbox fault", "node", "warm-up")
         self.tell("run-once", code=3)
