@@ -33,6 +33,16 @@ _RARELY = 24
 """Times the longest wait, for paths that are welcome but not needed any more."""
 
 
+def free_orphans(parts: Parts, now: int) -> None:
+    """Let records wait for a batch of our own when their calendars are configured no more."""
+    found = parts.store.calls.orphaned(now, list(parts.by_uri))
+    note = "none of the calendars this proof waits for is configured"
+    if found:
+        parts.store.batches.change(
+            [BatchChange(batch_id=key, release=True, columns={"note": note}) for key in found]
+        )
+
+
 def seal(parts: Parts, now: int) -> Batch | None:
     """Put all waiting records under one Merkle root."""
     interval_s = parts.policy.min_batch_interval_s

@@ -43,6 +43,7 @@ def run_pass(parts: Parts, now: int) -> PassReport:
         FatalError: the store contradicts itself; nothing was signed on its word.
     """
     with parts.store.exclusive():
+        anchoring.free_orphans(parts, now)
         batch = anchoring.seal(parts, now)
         submitting = anchoring.Submitting(parts, now)
         submitting.start()

@@ -150,6 +150,10 @@ class CallTable(Protocol):
         """Return commitments to ask for now."""
         ...
 
+    def orphaned(self, now: int, uris: Sequence[str]) -> list[int]:
+        """Return adopted batches that drive a record and wait for other URIs only."""
+        ...
+
     def waiting_for(self, pending_id: int) -> list[Batch]:
         """Return the batches that share a commitment."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
+import msgspec
 import pytest
 from opentimestamps.core.notary import BitcoinBlockHeaderAttestation, PendingAttestation
 from opentimestamps.core.op import OpAppend, OpSHA256
@@ -265,3 +266,21 @@ def test_a_commitment_answered_before_is_asked_for_again_for_a_newcomer(world):
     assert go(60).anchored == 1
     check_all_anchored(go.parts.store)
     assert {entry[1] for entry in a.log if entry[0] == "upgrade"} == {URI_A}
+
+
+def test_a_proof_whose_calendar_is_taken_out_frees_its_record(world):
+    go, a, b, chain = world
+    ((digest, ots),) = pending_files(a, 1)
+    go.add([adoption(ots, digest)])
+    assert go().sealed == 0
+    names = [n for n in go.parts.__struct_fields__ if n not in ("calendars", "policy")]
+    policy = msgspec.structs.replace(go.parts.policy, min_answers=1)
+    go.parts = go.parts.__class__(
+        **{n: getattr(go.parts, n) for n in names}, calendars=[b], policy=policy
+    )
+    assert go(900).sealed == 1
+    b.mine(chain)
+    chain.grow(5)
+    go(60)
+    check_all_anchored(go.parts.store)
+    assert go(900).sealed == 0

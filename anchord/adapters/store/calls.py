@@ -140,6 +140,35 @@ class Calls:
         with self._database.reading() as connection:
             return [_pending(row) for row in connection.execute(query)]
 
+    def orphaned(self, now: int, uris: Sequence[str]) -> list[int]:
+        """Return adopted batches whose record waits for calendars nobody configures any more.
+
+        Commitments of strangers are due for ever, which is how they are found by index.
+        """
+        asked = (
+            sa.select(batch_pendings.c.batch_id)
+            .join(pendings, pendings.c.id == batch_pendings.c.pending_id)
+            .where(batch_pendings.c.batch_id == batches.c.id, pendings.c.uri.in_(list(uris)))
+            .correlate(batches)
+        )
+        stranger = sa.and_(pendings.c.next_attempt_at <= now, pendings.c.uri.not_in(list(uris)))
+        stuck = sa.and_(
+            batches.c.kind == "adopted",
+            batches.c.state == BatchState.SUBMITTED.value,
+            batches.c.driving > 0,
+            batches.c.next_check_at.is_(None),
+        )
+        query = (
+            sa.select(batches.c.id)
+            .distinct()
+            .join(batch_pendings, batch_pendings.c.batch_id == batches.c.id)
+            .join(pendings, pendings.c.id == batch_pendings.c.pending_id)
+            .where(stranger, stuck, ~asked.exists())
+            .order_by(batches.c.id)
+        )
+        with self._database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
     def waiting_for(self, pending_id: int) -> list[Batch]:
         """Return the batches that share a commitment."""
         query = (
