@@ -50,6 +50,11 @@ def check_submit_answer(
                 "if the calendar moved, change its uris in the configuration"
             )
         points.append((uri, item.message))
+    # Each is asked for and each answer takes room in the proof; the real server gives one.
+    if len(points) > len(uris):
+        raise ProtocolError(
+            f"expected one pending attestation for each URI at most, got {len(points)}"
+        )
     return points
 
 

@@ -160,7 +160,7 @@ def _keep_answer(
     known = proof_of(batch)
     try:
         timestamp = parse_timestamp(answer.raw, batch.root)
-        proof = written(timestamp if known is None else merge(known, timestamp))
+        proof = written(timestamp if known is None else merge(known, timestamp), batch.kind)
     except RefusedError as error:
         return ProtocolError(f"{submission.calendar} gave an answer that cannot be used: {error}")
     points = [(point.uri, point.commitment) for point in answer.pendings]
@@ -275,7 +275,7 @@ def _keep_path(
         if known is None:
             continue
         try:
-            proofs.append((batch.id, written(attach(known, addition))))
+            proofs.append((batch.id, written(attach(known, addition), batch.kind)))
         except RefusedError as error:
             reason = f"{pending.uri} gave a path that cannot be used: {error}"
             full += _freed(batch, reason)

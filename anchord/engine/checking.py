@@ -14,7 +14,7 @@ import msgspec
 from anchord.core import event
 from anchord.core.model import Batch, BatchChange, BatchState, Block
 from anchord.core.paths import unattested
-from anchord.core.proof import Found, Timestamp, attestations, drop, serialise
+from anchord.core.proof import Attestation, Found, Timestamp, attestations, drop, serialise
 from anchord.engine import ledger
 from anchord.engine.proofs import proof_of
 from anchord.engine.witnesses import Later, Void, Witnesses
@@ -103,7 +103,8 @@ def _decide(parts: Parts, now: int, batch: Batch, witnesses: Witnesses) -> Batch
     anchored = columns["state"] == BatchState.ANCHORED.value
     fresh = anchored and (batch.state is not BatchState.ANCHORED or bool(cut))
     if fresh:
-        series.append(ledger.anchored_series(parts, batch, findings.good[0], proof, now))
+        signed = _holding(parts, kept, proof, findings)
+        series.append(ledger.anchored_series(parts, batch, findings.good[0], signed, now))
     return BatchChange(
         batch_id=batch.id,
         columns={"proof": proof, **columns},
@@ -133,6 +134,26 @@ def _without_void(timestamp: Timestamp, findings: Findings) -> Timestamp | None:
         return timestamp
     bad = {(found.message, found.attestation) for found, _ in findings.void}
     return drop(timestamp, lambda message, item: (message, item) in bad)
+
+
+def _holding(parts: Parts, kept: Timestamp, proof: bytes, findings: Findings) -> bytes:
+    """Return the proof to be signed: without paths that may yet turn out to lead nowhere.
+
+    What is signed stays as it is for ever, and one false path would spoil the true one beside it.
+    """
+    deep = {
+        (block.height, block.merkle_root[::-1])
+        for block in findings.good
+        if block.confirmations >= parts.policy.confirmations
+    }
+
+    def is_open(message: bytes, item: Attestation) -> bool:
+        return item.kind == "bitcoin" and (item.height, message) not in deep
+
+    if not any(is_open(found.message, found.attestation) for found in attestations(kept)):
+        return proof
+    certain = drop(kept, is_open)
+    return proof if certain is None else serialise(certain)
 
 
 def _repeat(parts: Parts, batch: Batch, reopen: list[tuple[str, bytes]]) -> tuple[str, ...]:

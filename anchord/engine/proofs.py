@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anchord.core.merkle import NODE, TILE, leaves, levels, root, suffixes
-from anchord.core.proof import DETACHED_HEADER, Timestamp, join, parse_timestamp, serialise
+from anchord.core.model import BatchState
+from anchord.core.proof import (
+    DETACHED_HEADER,
+    Timestamp,
+    attestations,
+    join,
+    parse_timestamp,
+    serialise,
+)
 from anchord.errors import FatalError, RefusedError
 
 if TYPE_CHECKING:
@@ -49,17 +57,44 @@ def proof_of(batch: Batch) -> Timestamp | None:
         raise FatalError(f"batch {batch.id}: its proof is damaged: {error}") from error
 
 
-def written(timestamp: Timestamp) -> bytes:
-    """Return a merged proof's bytes, once they have been seen to be readable again.
+_NODE_STEP = b"\xf1\x20" + bytes(NODE) + b"\x08"
+_ABOVE = b"\xf0\x10" + bytes(16) + b"\x08" + 30 * _NODE_STEP
+"""The longest way from a record to its batch's root: a nonce, and a billion leaves."""
 
-    Two proofs within the limits can make one that is not: too long, or too deep.
+
+def written(timestamp: Timestamp, kind: str) -> bytes:
+    """Return a merged proof's bytes, once each record's `.ots` made of it will be readable.
+
+    Two proofs within the limits can make one that is not: too long, or too deep. The way from a
+    record up to the root of a sealed batch comes on top.
 
     Raises:
         RefusedError: what came does not fit in.
     """
     raw = serialise(timestamp)
-    parse_timestamp(raw, timestamp.message)
+    if kind == "sealed":
+        # What the steps hash differs from record to record; their number and length do not.
+        parse_timestamp(_ABOVE + raw, bytes(NODE))
+    else:
+        parse_timestamp(raw, timestamp.message)
     return raw
+
+
+def check_proof(batch: Batch) -> None:
+    """Hold an anchored batch's proof against the block stored with it, before it is given away.
+
+    Raises:
+        FatalError: the stored proof does not lead to the Merkle root of the stored block.
+    """
+    timestamp = proof_of(batch)
+    if timestamp is None or batch.state not in (BatchState.ANCHORED, BatchState.ATTESTED):
+        return
+    wanted = (batch.block_height, (batch.block_merkle_root or b"")[::-1])
+    if wanted not in {(item.attestation.height, item.message) for item in attestations(timestamp)}:
+        raise FatalError(
+            f"batch {batch.id}: its proof does not lead to block {batch.block_height} as stored: "
+            "the store is damaged, restore it from a backup"
+        )
 
 
 class Joiner:
@@ -138,6 +173,7 @@ def record_ots(store: Store, batch: Batch, record_id: int, proof: bytes | None =
         RefusedError: no calendar has answered yet, so there is no proof.
     """
     if proof is None:
+        check_proof(batch)
         proof = batch.proof
     if proof is None:
         raise RefusedError(
