@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -66,13 +67,9 @@ def render_bundle(
     fields["source"] = _source(record.canonical)
     fields["source_aliases"] = _aliases(record, added_at, foreign)
     fields["events"] = _merged(
-        [*_lists(foreign, "events"), *(msgspec.Raw(item) for item in events)], _event_name
+        [*_lists(foreign, "events"), *(msgspec.Raw(item) for item in events)]
     )
-    fields["public_keys"] = _merged(
-        [*_lists(foreign, "public_keys"), *(msgspec.Raw(msgspec.json.encode(k)) for k in keys)],
-        _key_name,
-        in_order=False,
-    )
+    fields["public_keys"] = _keys(keys, foreign)
     for document in foreign:
         fields.update({name: raw for name, raw in document.items() if name not in _KNOWN})
     return msgspec.json.encode(fields)
@@ -142,15 +139,34 @@ def _key_name(raw: msgspec.Raw) -> tuple[str, str]:
     return str(named.key_id or ""), str(named.public_key_b64 or "")
 
 
-def _merged(items: Sequence[msgspec.Raw], name: Any, *, in_order: bool = True) -> list[msgspec.Raw]:
-    """Return items without repetitions; of equal names the first stays."""
-    found: dict[Any, msgspec.Raw] = {}
+def _merged(items: Sequence[msgspec.Raw]) -> list[msgspec.Raw]:
+    """Return events in order, without repetitions; of equal ones the first stays.
+
+    A name alone does not make two events one: whoever copies an id must not take its place.
+    """
+    found: dict[tuple[str, str], list[msgspec.Raw]] = {}
     for item in items:
-        key = name(item)
-        found.setdefault(key if key[1] else (*key, bytes(item)), item)
-    if not in_order:
-        return list(found.values())
-    return [found[key] for key in sorted(found, key=lambda key: key[:2])]
+        known = found.setdefault(_event_name(item), [])
+        if not any(_same(item, other) for other in known):
+            known.append(item)
+    return [item for name in sorted(found) for item in found[name]]
+
+
+def _same(one: msgspec.Raw, other: msgspec.Raw) -> bool:
+    return bytes(one) == bytes(other) or json.loads(bytes(one)) == json.loads(bytes(other))
+
+
+def _keys(
+    keys: Sequence[Mapping[str, Any]], foreign: Sequence[dict[str, msgspec.Raw]]
+) -> list[msgspec.Raw]:
+    """Return key documents, the keyring's first: of a key it has, it alone speaks."""
+    own = {str(key["key_id"]) for key in keys}
+    found = {("", str(n)): msgspec.Raw(msgspec.json.encode(key)) for n, key in enumerate(keys)}
+    for item in _lists(foreign, "public_keys"):
+        key_id, raw = _key_name(item)
+        if key_id not in own:
+            found.setdefault(("key", key_id + " " + (raw or bytes(item).hex())), item)
+    return list(found.values())
 
 
 def follows(old: bytes, new: bytes) -> bool:

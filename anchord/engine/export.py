@@ -18,7 +18,8 @@ from anchord.core.key_document import to_document
 from anchord.core.keyring import Keyring, utc
 from anchord.core.model import Batch, BatchState, Member, Record, SignedRow, StoredRecord, Tile
 from anchord.engine.ledger import Renderer, read_event
-from anchord.engine.proofs import Joiner, record_ots
+from anchord.engine.proofs import Joiner, check_proof, record_ots
+from anchord.engine.stored import check_record
 from anchord.errors import FatalError, LedgerError
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _bundle(
     key_ids: set[str],
     keyring: Keyring,
 ) -> bytes:
+    check_record(record, body)
     whole = Record(
         digest=record.digest,
         scheme=record.scheme,
@@ -128,6 +130,7 @@ def all_ots(store: Store, *, anchored_only: bool = False) -> Iterator[list[Item]
     joiner, of = None, None
     for batch, tile, chosen in _tiles(store, anchored_only=anchored_only):
         if joiner is None or of != batch.id:
+            check_proof(batch)
             joiner, of = Joiner(batch, batch.proof or b""), batch.id
         anchored = batch.state is BatchState.ANCHORED
         yield [

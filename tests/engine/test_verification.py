@@ -184,8 +184,8 @@ def test_an_unsigned_event_never_stands_in_the_place_of_a_signed_one(chain, firs
     )
     gone = withdrawal(record, SIGNER, event["event_id"])
     for events, result in (([event], "proved"), ([event, gone], "not proved")):
-        copies = [{"event_type": "note", "event_id": one["event_id"], "created_at": one["created_at"]}
-                  for one in events]  # fmt: skip
+        named = [{name: one[name] for name in ("event_id", "created_at")} for one in events]
+        copies = [{**names, "event_type": "note"} for names in named]
         whole = json.loads(bundle_with(record, events))
         whole["events"] = copies + events if first else events + copies
         assert bundle(json.dumps(whole).encode(), chain).result == result

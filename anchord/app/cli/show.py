@@ -67,8 +67,13 @@ def _list(text: str, found: Sequence[StoredRecord], *, as_json: bool) -> None:
 
 def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
     """Return what is known about a record, with stable keys."""
+    from anchord.engine.stored import check_record
+
+    body = app.store.records.body(record.id)
     batches = app.store.batches.of_record(record.id, record.batch_id)
     standing = next((batch for batch in batches if batch.id == record.batch_id), None)
+    check_record(record, body)
+    events = _events(app, record, full=full)
     document: dict[str, Any] = {
         "name": name_of(record),
         "pith_number": None if record.year is None else name_of(record),
@@ -83,10 +88,9 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
         "strip": _strip(standing),
         "state": "not_anchored" if standing is None else standing.state.value,
         "batches": [_batch(app, batch) for batch in batches],
-        "events": _events(app, record, full=full),
+        "events": events,
     }
     if full:
-        body = app.store.records.body(record.id)
         document["canonical_record"] = None if body is None else body.decode("utf-8")
     return document
 
@@ -118,6 +122,9 @@ def _strip(standing: Batch | None) -> str:
 
 
 def _batch(app: App, batch: Batch) -> dict[str, Any]:
+    from anchord.engine.stored import check_block
+
+    check_block(app.store, batch)
     block = None
     if batch.block_height is not None and batch.block_hash is not None:
         block = {

@@ -124,7 +124,7 @@ def test_foreign_events_keys_and_aliases_are_carried_along_byte_for_byte():
     assert list(value) == [*NAMED, "mirrors", "receipt"]
     # The same event came twice: once in the foreign bundle, once from us.
     assert [event.get("event_id") for event in value["events"]] == [None, "sha256:bb", "sha256:aa"]
-    assert [key["key_id"] for key in value["public_keys"]] == ["theirs", "ours"]
+    assert [key["key_id"] for key in value["public_keys"]] == ["ours", "theirs"]
 
 
 def test_importing_an_export_and_exporting_again_changes_nothing():
@@ -175,3 +175,21 @@ def test_a_bundle_follows_another_when_it_has_all_its_events():
     assert not follows(new, old)
     assert not follows(old, render_bundle(sample(2), AT, [EVENT], []))
     assert not follows(b"junk", new)
+
+
+def test_a_copied_event_id_takes_nobodys_place():
+    """A foreign bundle that came first must not stand in the way of what was signed since."""
+    forged = b'{"event_id":"sha256:aa","created_at":"2024-08-02T00:00:00Z","event_type":"note"}'
+    foreign = b'{"canonical_sha256":"","events":[' + forged + b"]}"
+    raw = render_bundle(RECORD, AT, [EVENT], [], [foreign])
+    assert EVENT in raw
+    assert forged in raw
+    assert render_bundle(RECORD, AT, [EVENT], [], [raw]).count(EVENT) == 1
+
+
+def test_of_a_key_in_the_keyring_no_foreign_bundle_speaks():
+    ours = {"key_id": "ours", "public_key_b64": "AA"}
+    theirs = {"key_id": "theirs", "public_key_b64": "AA"}
+    stated = {"events": [], "public_keys": [{**ours, "valid_until": "x"}, theirs]}
+    raw = render_bundle(RECORD, AT, [], [ours], [json.dumps(stated).encode()])
+    assert json.loads(raw)["public_keys"] == [ours, theirs]

@@ -244,7 +244,7 @@ def test_a_block_itself_is_the_first_confirmation():
 
 
 def test_moments_are_written_one_way():
-    for text in ("2024-8-1T12:0:0Z", "２０２４-08-01T12:00:00Z", "2024-08-01T12:00:00Z\n"):
+    for text in ("2024-8-1T12:0:0Z", "\uff12024-08-01T12:00:00Z", "2024-08-01T12:00:00Z\n"):
         with pytest.raises(VerificationError):
             seconds(text)
 
