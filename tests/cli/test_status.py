@@ -64,7 +64,7 @@ def test_calendars_that_nobody_configured_are_named_and_not_waited_for(place):
     assert found["not_asked"] == [{"uri": uri, "commitments": 1}]
     assert {wait["where"] for wait in found["waits"]} == {URI_A, URI_B}
     assert "calendar.example.org" in found["next_attempt"]["why"]
-    assert f"1 commitment(s) at {uri}" in place.run("status").stdout
+    assert f"      1 commitment(s) at {uri}\n" in place.run("status").stdout
     (adopted,) = [b for b in place.json("show", digest.hex())["batches"] if b["kind"] == "adopted"]
     (wait,) = adopted["waits"]
     assert (wait["where"], wait["status"], wait["next_attempt_at"]) == (uri, "stranger", None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, notes, progress
+from anchord.app.cli.output import emit_json, notes, print_table, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -223,7 +223,7 @@ def _summary(taken: Taken) -> None:
     )
     for name, count in rows:
         table.add_row(name, f"{count:,}")
-    console().print(table)
+    print_table(table)
     sys.stdout.flush()
     if taken.new or taken.adopted:
         notes().print("Next: anchord run-once --wait", markup=False)

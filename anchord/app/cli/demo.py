@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, notes
+from anchord.app.cli.output import emit_json, notes, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,7 +154,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
         ]
         words[1] = f"block {row['block_height']}" if row["result"] == "proved" else row["result"]
         table.add_row(row["pith_number"], *words)
-    console().print(table)
+    print_table(table)
     for before in sorted({row["existed_before"] for row in rows if row["existed_before"]}):
         click.echo(f"existed before {before}, good to hours")
 

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, notes, utc
+from anchord.app.cli.output import console, emit_json, notes, print_table, utc
 from anchord.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from anchord.app.config import Loaded
     from anchord.core.keyring import Keyring, PublicKey
 
@@ -114,7 +117,7 @@ def list_(config_path: str | None, as_json: bool) -> None:
     if as_json:
         emit_json([_row(key) for key in keyring])
     else:
-        console().print(_table(keyring))
+        _print(keyring)
 
 
 @command.command(short_help="Revoke a key: what it signs from now on does not count.")
@@ -229,7 +232,28 @@ def _row(key: PublicKey) -> dict[str, Any]:
     return to_document(key) | {"own": key.own, "active": key.active}
 
 
-def _table(keyring: Keyring) -> Any:
+def _print(keyring: Keyring) -> None:
+    """Print one line a key, or a few where a terminal is too narrow for that."""
+    from anchord.core.keyring import fingerprint
+
+    table, out = _table(keyring), console()
+    if not out.is_terminal or _width(out, table) <= out.width:
+        print_table(table)
+        return
+    for key in keyring:
+        out.print(f"{key.key_id}  {_state(key)}", markup=False)
+        out.print(f"    {key.signer_id}, for {', '.join(key.targets)}", markup=False)
+        window = f"from {utc(key.valid_from) or '-'} until {utc(key.valid_until) or '-'}"
+        out.print(f"    {window}", markup=False)
+        out.print(f"    fingerprint {fingerprint(key.public_key)}", markup=False)
+
+
+def _width(out: Console, table: Table) -> int:
+    """Return how wide a table is when nothing is folded."""
+    return out.measure(table, options=out.options.update(max_width=1000)).maximum
+
+
+def _table(keyring: Keyring) -> Table:
     from rich.table import Table
     from rich.text import Text
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
 
 _PIPED_WIDTH = 250
@@ -31,11 +32,25 @@ def printable(text: str) -> str:
 
 
 def console() -> Console:
-    """Return the console for data on stdout; plain, and wide enough for all, when no terminal."""
+    """Return the console for data on stdout; plain, and wide enough for all, when no terminal.
+
+    Lines are never folded: a hash or an address stays one word that can be copied.
+    """
     from rich.console import Console
 
-    piped = not sys.stdout.isatty()
-    return Console(soft_wrap=piped, highlight=False, width=_PIPED_WIDTH if piped else None)
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    return Console(soft_wrap=True, highlight=False, width=width)
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout: folded to fit a terminal, elsewhere one line a row."""
+    out = console()
+    if out.is_terminal:
+        out.print(table, soft_wrap=False)
+        return
+    with out.capture() as kept:
+        out.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in kept.get().splitlines()))
 
 
 def notes() -> Console:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from anchord.app.cli.output import console, emit_json, notes
+from anchord.app.cli.output import emit_json, notes, print_table
 from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _list_faults(waiting: list[dict[str, Any]], *, as_json: bool) -> None:
     table = Table("fault", "of", "what the service does", box=None, pad_edge=False)
     for name, kind in KINDS.items():
         table.add_row(name, " ".join(sorted(kind.groups)), kind.words)
-    console().print(table)
+    print_table(table)
     _show_faults(waiting)
 
 

@@ -84,7 +84,8 @@ def _next(app: App, waiting: int) -> dict[str, Any] | None:
         return {"at": "next pass", "why": "sign events that are due"}
     if moment is None:
         return None
-    return {"at": utc(moment), "why": _why(app, moment)}
+    overdue = moment <= app.clock.now()
+    return {"at": "next pass" if overdue else utc(moment), "why": _why(app, moment)}
 
 
 def _why(app: App, moment: int) -> str:
@@ -189,23 +190,9 @@ def _parked(app: App) -> list[dict[str, Any]]:
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
-    for state, count in document["records"].items():
-        if count or state in ("not_anchored", "anchored"):
-            yield f"{count:>12,} {state.replace('_', ' ')}"
-    events = document["events"]
-    due = f", {events['due']:,} due" if events["due"] else ""
-    yield f"{events['signed']:>12,} events signed{due}"
+    yield from _count_lines(document)
     yield ""
-    if document["oldest_waiting_s"] is not None:
-        yield f"oldest waiting  {_span(document['oldest_waiting_s'])}"
-    coming = document["next_attempt"]
-    yield f"next attempt    {coming['at']}: {coming['why']}" if coming else "nothing is due"
-    for wait in document["waits"]:
-        yield f"  batch {wait['batch']}, {wait['where']}"
-        yield f"      {wait['words']}; next {wait['next_attempt_at']}"
-    for one in document["not_asked"][:_SHOWN]:
-        yield f"not asked       {one['commitments']:,} commitment(s) at {one['uri']}"
-        yield "      no configured calendar has this among its uris: see anchoring.calendars"
+    yield from _wait_lines(document)
     yield ""
     for calendar in document["calendars"]:
         yield from _calendar_lines(calendar)
@@ -216,6 +203,29 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"      bring it back with `anchord retry {parked['batch']}`"
     if len(document["parked"]) > _SHOWN:
         yield f"parked: {len(document['parked']) - _SHOWN:,} more; `anchord retry --all`"
+
+
+def _count_lines(document: dict[str, Any]) -> Iterator[str]:
+    for state, count in document["records"].items():
+        if count or state in ("not_anchored", "anchored"):
+            yield f"{count:>12,} {state.replace('_', ' ')}"
+    events = document["events"]
+    due = f", {events['due']:,} due" if events["due"] else ""
+    yield f"{events['signed']:>12,} events signed{due}"
+
+
+def _wait_lines(document: dict[str, Any]) -> Iterator[str]:
+    if document["oldest_waiting_s"] is not None:
+        yield f"oldest waiting  {_span(document['oldest_waiting_s'])}"
+    coming = document["next_attempt"]
+    yield f"next attempt    {coming['at']}: {coming['why']}" if coming else "nothing is due"
+    for wait in document["waits"]:
+        yield f"  batch {wait['batch']}, {wait['where']}"
+        yield f"      {wait['words']}; next {wait['next_attempt_at']}"
+    if document["not_asked"]:
+        yield "not asked       no configured calendar has these uris (anchoring.calendars)"
+    for one in document["not_asked"][:_SHOWN]:
+        yield f"      {one['commitments']:,} commitment(s) at {one['uri']}"
 
 
 def _calendar_lines(calendar: dict[str, Any]) -> Iterator[str]:
