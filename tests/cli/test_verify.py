@@ -7,13 +7,20 @@ import json
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.parties import FakeSigner
+from support.evidence import mined
+from support.parties import FakeChain, FakeSigner
 from support.workplace import Workplace, bare, lines, run, sample
 
+from anchord.adapters.headers.chainmemo import save_memo
+from anchord.core.chain import start
+from anchord.core.header import Header, block_hash
 from anchord.core.model import Adoption
+from anchord.core.network import MAINNET
+from anchord.core.verify import read_proof
 
 FILE = b"the text of a paper"
 NOTHING_LEFT = "no connection may be opened"
@@ -326,3 +333,47 @@ def _verified(place: Workplace, digest: str) -> set[str]:
     words = [*headers(place), "--json", "--digest", digest, str(exported(place, 1, ".ots"))]
     (one,) = lines(run("verify", *words))
     return {path["message"] for path in one["paths"] if path["outcome"] == "verified"}
+
+
+def test_a_header_file_of_somebody_else_is_checked_whatever_lies_beside_it(elsewhere):
+    """Headers without any work, and a note beside them that says they were checked."""
+    chain = FakeChain(height=3)
+    Path("paper.txt").write_bytes(FILE)
+    ots = mined(hashlib.sha256(FILE).digest(), chain, more=0)
+    Path("paper.txt.ots").write_bytes(ots)
+    (found,) = read_proof(ots).bitcoin
+    made = [MAINNET.genesis]
+    for height in range(1, 15):
+        root = found.message if height == found.attestation.height else bytes(32)
+        at = 1231006505 + 600 * height
+        made.append(Header(4, block_hash(made[-1]), root, at, 0x1D00FFFF, 0).pack())
+    raw = b"".join(made)
+    Path("headers.bin").write_bytes(raw)
+    end = msgspec.structs.replace(
+        start(MAINNET), height=14, hash=block_hash(made[-1]), work=1 << 100
+    )
+    save_memo(Path("headers.bin"), "mainnet", end, hashlib.sha256(raw).digest())
+    one = report("--offline", "--headers", "headers.bin", "paper.txt.ots", code=3)
+    assert (one["result"], one["existed_before"]) == ("not proved", None)
+
+
+def test_a_file_named_for_one_record_and_about_another_is_refused(place, elsewhere):
+    mine, others = exported(place, 1, ".bundle.json"), exported(place, 2, ".bundle.json")
+    for name in (mine.name, json.loads(mine.read_bytes())["canonical_sha256"] + ".json"):
+        Path(name).write_bytes(mine.read_bytes())
+        assert report(*headers(place), name, code=0)["result"] == "proved"
+        Path(name).write_bytes(others.read_bytes())
+        one = report(*headers(place), name, code=1)
+        assert (one["result"], one["existed_before"]) == ("failed", None)
+    swapped = Path(exported(place, 1, ".ots").name)
+    swapped.write_bytes(exported(place, 2, ".ots").read_bytes())
+    assert report(*headers(place), str(swapped), code=1)["result"] == "failed"
+
+
+def test_a_key_document_is_believed_for_what_it_states_also_within_another(place, elsewhere):
+    bundle = json.loads(exported(place, 1, ".bundle.json").read_bytes())
+    (key,) = bundle["public_keys"]
+    for targets, code in ((["timestamp"], 0), (["storage"], 1)):
+        Path("key.json").write_text(json.dumps({"public_key": {**key, "targets": targets}}))
+        path = str(exported(place, 1, ".bundle.json"))
+        report(*headers(place), "--key", "key.json", path, code=code)

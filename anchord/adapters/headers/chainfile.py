@@ -51,12 +51,14 @@ class ChainFile:
     Args:
         path: the header file.
         network: whose headers it holds.
+        recall: whether the memo beside it is our own. A memo that came with somebody else's file
+            is as good as his word; without it everything is checked from the genesis block on.
 
     Raises:
         ConfigError: the file cannot be read, or is not a header file of this network.
     """
 
-    def __init__(self, path: Path, network: Network) -> None:
+    def __init__(self, path: Path, network: Network, *, recall: bool = True) -> None:
         self.path = path
         self.network = network
         self.notes: list[str] = []
@@ -64,6 +66,7 @@ class ChainFile:
         self._digest: _Hash = hashlib.sha256()
         self._fd = -1
         self._is_remembered = False
+        self._recalls = recall
         self._open(os.O_RDONLY)
 
     def close(self) -> None:
@@ -180,8 +183,13 @@ class ChainFile:
             raise ConfigError(f"header file {self.path} cannot be opened: {error}") from None
         try:
             self._recall()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                raise ConfigError(
+                    f"header file {self.path} cannot be read: {error.strerror}; "
+                    "check headers.file.path"
+                ) from None
             raise
 
     def _recall(self) -> None:
@@ -195,7 +203,7 @@ class ChainFile:
             )
         if size < HEADER_SIZE:
             return
-        if not self._recall_memo(size):
+        if not (self._recalls and self._recall_memo(size)):
             self.state = start(self.network)
             self._digest = hashlib.sha256(self.network.genesis)
         self._check_rest(size)

@@ -2,7 +2,7 @@
 
 The memo is only ever believed together with its digest: a file whose bytes differ in one bit
 from what was checked is checked again from genesis. Somebody who can write both files can
-forge the memo; `anchord headers check` does not read it.
+forge the memo; so `anchord headers check` and `anchord verify --headers` do not read it.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ class HeaderFileSource:
         min_peers: how many peers' chains are compared, when there are as many.
         timeout_s: how long one answer of a peer may take.
         clock: where the time comes from.
+        recall: False for a file of somebody else: what its memo says is not believed.
 
     Raises:
         ConfigError: the network is not known.
@@ -51,8 +52,10 @@ class HeaderFileSource:
         min_peers: int,
         timeout_s: float,
         clock: Clock,
+        *,
+        recall: bool = True,
     ) -> None:
-        self._path = path
+        self._path, self._recall = path, recall
         self._network = network_of(network)
         self._plan = SyncPlan(
             peers=tuple(peers),
@@ -141,7 +144,7 @@ class HeaderFileSource:
     def _chain(self) -> ChainFile:
         with self._lock:
             if self._file is None:
-                file = ChainFile(self._path, self._network)
+                file = ChainFile(self._path, self._network, recall=self._recall)
                 if file.state is None:
                     file.close()
                     raise TransientError(

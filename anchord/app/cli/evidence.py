@@ -5,10 +5,12 @@ Nothing here needs a configuration unless a record of a store is asked for.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from anchord.ports import HeaderSource
 
 DEFAULT_CONFIRMATIONS = 6
+_DIGEST_NAME = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}", re.ASCII)
+_SUFFIX_NAME = re.compile(r"[A-Za-z2-7]{26}", re.ASCII)
 
 
 class Verifier:
@@ -178,7 +182,7 @@ class Verifier:
     def _named_sources(self) -> list[HeaderSource]:
         found: list[HeaderSource] = []
         if self._headers_file is not None:
-            found.append(_header_file(Path(self._headers_file), self._network))
+            found.append(_header_file(Path(self._headers_file), self._network, own=False))
         if self._node is not None:
             found.append(_node(self._node, self._network, self._cookie))
         if self._explorers:
@@ -191,7 +195,7 @@ class Verifier:
         path = app.loaded.resolve(app.config.headers.file.path)
         if not path.is_file():
             return []
-        return [_header_file(path, app.config.headers.network)]
+        return [_header_file(path, app.config.headers.network, own=True)]
 
 
 class _Comparison:
@@ -209,10 +213,23 @@ class _Comparison:
         beside = self._beside()
         if beside is not None:
             return _hash_file(beside, algorithm)
-        name = Path(self._target).name.split(".")[0].lower().removeprefix("sha256:")
-        if name == digest.hex() or (algorithm == "sha256" and name == pith_suffix(digest).lower()):
-            return Expected(digest, "what its name says")
-        return None
+        return self._named(algorithm, digest)
+
+    def _named(self, algorithm: str, digest: bytes) -> Expected | None:
+        """Compare with the file's name, where that is a digest or a Pith Number's suffix.
+
+        A file that is named for one record and is about another was swapped or misnamed.
+        """
+        name = Path(self._target).name.split(".")[0].removeprefix("sha256:")
+        if _DIGEST_NAME.fullmatch(name) and len(name) == 2 * len(digest):
+            return Expected(bytes.fromhex(name), "what its name says")
+        if algorithm != "sha256" or not _SUFFIX_NAME.fullmatch(name):
+            return None
+        whole = name.upper() == pith_suffix(digest)
+        if not whole and name.upper() != name:
+            return None  # a word of 26 letters, as far as anybody knows
+        first = base64.b32decode(name.upper() + "A" * 6)[:16]
+        return Expected(digest if whole else first, "the beginning that its name says")
 
     def _beside(self) -> Path | None:
         if not self._target.endswith(".ots"):
@@ -257,16 +274,19 @@ def _read(target: str) -> bytes:
 def _read_key(path: Path) -> PublicKey:
     try:
         value = json.loads(path.read_text("utf-8"))
-        targets = value.get("targets") if isinstance(value, dict) else None
-        return from_document(value, tuple(targets or (*OWN_TARGETS, *REGISTRY_KEY.targets)))
+        if not isinstance(value, dict):
+            raise RefusedError("got JSON that is no object")
+        inner = value.get("public_key")
+        states = (inner if isinstance(inner, dict) else value).get("targets")
+        return from_document(value, () if states else (*OWN_TARGETS, *REGISTRY_KEY.targets))
     except (OSError, ValueError, AnchordError) as error:
         raise ConfigError(f"--key {path}: expected a public key document: {error}") from None
 
 
-def _header_file(path: Path, network: str) -> HeaderSource:
+def _header_file(path: Path, network: str, *, own: bool) -> HeaderSource:
     from anchord.adapters.headers.headerfile import HeaderFileSource
 
-    return HeaderFileSource(path, network, (), 1, 1.0, SystemClock())
+    return HeaderFileSource(path, network, (), 1, 1.0, SystemClock(), recall=own)
 
 
 def _node(url: str, network: str, cookie: str | None) -> HeaderSource:
