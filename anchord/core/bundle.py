@@ -76,6 +76,32 @@ def read_bundle(raw: bytes) -> Bundle:
     )
 
 
+def bundle_beside(raw: bytes, record: Record) -> Bundle:
+    """Return what a foreign bundle says about `record`, whose bytes have been recomputed from it.
+
+    It need not have all the named keys: those follow from the record when it is exported.
+
+    Raises:
+        RefusedError: events, keys or aliases are no lists of objects, or a statement beside the
+            record does not follow from it.
+    """
+    value = parse(raw, max_bytes=MAX_BUNDLE_BYTES)
+    number = None if record.year is None else pith_number(record.digest, record.year)
+    try:
+        _check_statements(value, record.digest, number, value.get("canonical_record"))
+    except DigestMismatchError as error:
+        raise RefusedError(str(error)) from None
+    receipt = value.get("receipt")
+    return Bundle(
+        digest=record.digest,
+        number=number,
+        canonical=record.canonical,
+        events=tuple(_objects(value, "events")),
+        keys=tuple(_objects(value, "public_keys")),
+        receipt=receipt if isinstance(receipt, dict) else None,
+    )
+
+
 def _check_complete(value: Mapping[str, Any]) -> None:
     """Refuse a bundle without one of the named keys: renaming a key must not hide what it said."""
     named = ["canonical_record", "canonical_sha256", "source", "source_aliases", "events"]

@@ -6,11 +6,15 @@ adding the same input again finds what is there and adds the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from anchord.core.bundle_check import check_document
+from anchord.core.canonical import record_id
+from anchord.core.keyring import Keyring
 from anchord.core.model import Adoption, Document, Record, Rejection
+from anchord.errors import RefusedError
 from anchord.ports import RecordSource, RecordStore
 
 CHUNK_ITEMS = 5000
@@ -62,6 +66,26 @@ def take_in(
     chunks.flush()
     on_progress(chunks.read + rejected)
     return Taken(chunks.new, chunks.known, chunks.adopted, rejected)
+
+
+def without_forgeries(
+    items: Iterable[Item | Rejection], keyring: Callable[[], Keyring]
+) -> Iterator[Item | Rejection]:
+    """Pass items on; a bundle with a part that is known to be false becomes a refusal.
+
+    Args:
+        items: what sources yield.
+        keyring: asked for when the first bundle comes by.
+    """
+    for item in items:
+        if type(item) is Document:
+            try:
+                check_document(item, keyring())
+            except RefusedError as error:
+                name = item.record.label or f"bundle of {record_id(item.record.digest)}"
+                yield Rejection(where=name, line=None, reason=str(error))
+                continue
+        yield item
 
 
 class _Chunks:

@@ -7,13 +7,12 @@ digest was compared, a path was recomputed, and a header that some witness gave 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from anchord.core.bundle import Bundle, read_bundle
-from anchord.core.key_document import from_document
-from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
+from anchord.core.bundle_check import claimed_keys
+from anchord.core.keyring import Keyring, PublicKey
 from anchord.core.receipt import check_receipt, receipts
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
@@ -97,7 +96,7 @@ def _verify_bundle(
 ) -> None:
     try:
         bundle = read_bundle(raw)
-        keys = Keys(keyring, given, _claimed(bundle))
+        keys = Keys(keyring, given, claimed_keys(bundle))
     except (RefusedError, VerificationError) as error:
         dossier.fail("record", error)
         return
@@ -109,18 +108,6 @@ def _verify_bundle(
         dossier.compare_if_asked(find)
     _check_receipts(dossier, bundle, keys)
     _check_events(dossier, bundle, keys)
-
-
-def _claimed(bundle: Bundle) -> list[PublicKey]:
-    """Return the keys a bundle states; what is no key anchord knows the kind of is left out.
-
-    A document that does not say what it signs is a registry's.
-    """
-    found = []
-    for value in bundle.keys:
-        with contextlib.suppress(RefusedError):
-            found.append(from_document(value, () if value.get("targets") else REGISTRY_TARGETS))
-    return found
 
 
 def _check_receipts(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:

@@ -4,8 +4,8 @@ What was stated must recompute, or the object is refused; nothing is ever "fixed
 is what:
 
 - `bundle_type` is "pith_open_graph_bundle": a bundle, kept byte for byte beside its record;
-- it has a `canonical_record`: that is the record, `canonical_sha256` and `pith_number` beside it
-  are checked, all other keys are ignored;
+- it has a `canonical_record`: that is the record, and what stands beside it as `canonical_sha256`,
+  `pith_number`, `short_pith_number` or `record_id` is checked; all other keys are ignored;
 - it states a hash or a number but has no `canonical_record`, or it is a state document: refused,
   because hashing the wrapper would anchor the wrong thing;
 - any other object is itself the record, whatever its keys.
@@ -34,6 +34,8 @@ OBJECT_CAP = 16 * 1024 * 1024
 """Longest JSON text of one record with all that stands around it, such as a bundle's events."""
 BUNDLE_TYPE = "pith_open_graph_bundle"
 _STATEMENTS = ("canonical_sha256", "pith_number")
+_SHORTER = frozenset(("short_pith_number", "record_id"))
+"""Statements that follow from the digest too, and are rarely made."""
 _MEANT = frozenset(("canonical_record", "bundle_type", "state_type", *_STATEMENTS))
 """Keys that say what an object is; without any of them it is itself the record."""
 
@@ -73,7 +75,7 @@ def _quick(raw: bytes, scheme: Scheme, label: str | None) -> Record | None:
         return None
     record = bytes(inner)
     sha256, number = _plain(fields.get("canonical_sha256")), _plain(fields.get("pith_number"))
-    if sha256 == "" or number == "" or "bundle_type" in fields:
+    if sha256 == "" or number == "" or "bundle_type" in fields or not _SHORTER.isdisjoint(fields):
         return None
     if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH or not _distinct(raw, record, fields):
         return None
@@ -140,7 +142,7 @@ def _article(value: Any) -> str:
 
 def _stated(value: dict[str, Any], scheme: Scheme, label: str | None) -> Record:
     """Return the `canonical_record` of `value`, checked against what stands beside it."""
-    return read_record(
+    record = read_record(
         # Both schemes are functions of the value, so writing it again changes nothing.
         json.dumps(value["canonical_record"], ensure_ascii=False).encode("utf-8"),
         scheme=scheme,
@@ -148,6 +150,17 @@ def _stated(value: dict[str, Any], scheme: Scheme, label: str | None) -> Record:
         stated_number=_text(value, "pith_number"),
         label=label,
     )
+    expected = {
+        "short_pith_number": short_pith_number(record.digest),
+        "record_id": record_id(record.digest),
+    }
+    for name, found in expected.items():
+        stated = _text(value, name)
+        if stated is not None and stated != found:
+            raise RefusedError(
+                f"expected the stated {name} {stated!r:.80}, got {found} from the record"
+            )
+    return record
 
 
 def _text(value: dict[str, Any], name: str) -> str | None:
@@ -162,12 +175,6 @@ def _bundled(bundle: dict[str, Any], scheme: Scheme, label: str | None) -> Recor
     if "canonical_record" not in bundle:
         raise RefusedError("the bundle has no canonical_record: fetch it again from its source")
     record = _stated(bundle, scheme, label)
-    short = _text(bundle, "short_pith_number")
-    if short is not None and short != short_pith_number(record.digest):
-        raise RefusedError(
-            f"expected the stated short_pith_number {short!r:.40}, got "
-            f"{short_pith_number(record.digest)} from the record"
-        )
     events = bundle.get("events", [])
     if not isinstance(events, list):
         raise RefusedError(f"events is {_article(events)}: expected an array")

@@ -112,14 +112,14 @@ def _take(
 ) -> tuple[Taken, _Refusals]:
     """Find all inputs first, so that a wrong name stops before anything is taken in."""
     from anchord.app.wiring import open_app
-    from anchord.engine.scan import take_in
+    from anchord.engine.scan import take_in, without_forgeries
 
     with open_app(config_path) as app, progress(quiet=quiet) as bar:
         sources = find(app.loaded)
         task = bar.add_task("taking in", total=None)
         refusals = listen(_teller(bar))
         taken = take_in(
-            itertools.chain.from_iterable(sources),
+            without_forgeries(itertools.chain.from_iterable(sources), lambda: app.keyring),
             app.store,
             app.clock.now(),
             refusals,

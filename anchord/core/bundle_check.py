@@ -1,0 +1,47 @@
+"""Whether a foreign bundle may be kept beside its record without spoiling what others prove."""
+
+from __future__ import annotations
+
+import contextlib
+
+from anchord.core.bundle import Bundle, bundle_beside
+from anchord.core.key_document import from_document
+from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
+from anchord.core.model import Document
+from anchord.core.receipt import check_receipt, receipts
+from anchord.core.trust import Keys
+from anchord.core.verify_event import read_event
+from anchord.errors import RefusedError, VerificationError
+
+
+def claimed_keys(bundle: Bundle) -> list[PublicKey]:
+    """Return the keys a bundle states; what is no key anchord knows the kind of is left out.
+
+    A document that does not say what it signs is a registry's.
+    """
+    found = []
+    for value in bundle.keys:
+        with contextlib.suppress(RefusedError):
+            found.append(from_document(value, () if value.get("targets") else REGISTRY_TARGETS))
+    return found
+
+
+def check_document(document: Document, keyring: Keyring) -> None:
+    """Refuse a bundle with a part that is known to be false.
+
+    Its events, receipts and keys go into the bundle that is exported for its record. One forged
+    part there would make all of it fail, our own events included. What cannot be checked, for
+    want of a key or a published rule, may stay.
+
+    Raises:
+        RefusedError: an event, a receipt, a key or an alias does not hold.
+    """
+    bundle = bundle_beside(document.raw, document.record)
+    try:
+        keys = Keys(keyring, (), claimed_keys(bundle))
+        for receipt in receipts(bundle):
+            check_receipt(receipt, bundle.digest, keys)
+        for event in bundle.events:
+            read_event(event, bundle.digest, bundle.number, keys)
+    except VerificationError as error:
+        raise RefusedError(f"the bundle holds something false, and is not kept: {error}") from None
