@@ -168,9 +168,13 @@ class App:
 
     def _explorers(self) -> HeaderSource:
         from anchord.adapters.headers.esplora import ExplorerSource
+        from anchord.core.network import network as network_of
 
         part = self.config.headers.explorers
-        return ExplorerSource(part.urls, client=self.client, min_agree=part.min_agree)
+        genesis = network_of(self.config.headers.network).genesis
+        return ExplorerSource(
+            part.urls, client=self.client, min_agree=part.min_agree, genesis=genesis
+        )
 
     def parts(self, on_progress: Callable[[str, int, int], None] | None = None) -> Parts:
         """Return what a pass works with."""

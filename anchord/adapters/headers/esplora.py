@@ -47,6 +47,8 @@ class ExplorerSource:
         urls: base URLs; https, or http on loopback.
         client: sends the requests; its total time bounds each of the (at most two) steps.
         min_agree: how many servers must give the same header, and none another one.
+        genesis: header of the network's first block. Asked for once: headers of another network
+            would be cheap ones.
 
     Raises:
         ConfigError: fewer than two must agree, too few servers, one named twice, a bad address.
@@ -54,7 +56,9 @@ class ExplorerSource:
 
     name = "explorers"
 
-    def __init__(self, urls: Sequence[str], *, client: Client, min_agree: int) -> None:
+    def __init__(
+        self, urls: Sequence[str], *, client: Client, min_agree: int, genesis: bytes | None = None
+    ) -> None:
         bases = [base_url(url, "headers.explorers.urls") for url in urls]
         if len({base.lower() for base in bases}) != len(bases):
             raise ConfigError(
@@ -67,6 +71,7 @@ class ExplorerSource:
             )
         self._servers = [_Server(base, client) for base in bases]
         self._min_agree = min_agree
+        self._genesis = genesis
 
     def __repr__(self) -> str:
         return f"ExplorerSource({[server.base for server in self._servers]!r})"
@@ -86,7 +91,9 @@ class ExplorerSource:
         Raises:
             TransientError: too few servers answer, or they are not level with each other now.
             ProtocolError: they give different headers for that height.
+            ConfigError: they are of another network.
         """
+        self._check_network()
         answers = self._ask(_Server.tip_height)
         heights = sorted(answers.got.values(), reverse=True)
         if len(heights) < self._min_agree:
@@ -99,6 +106,19 @@ class ExplorerSource:
                 "does not; they are asked again later"
             )
         return tip_of(height, raw)
+
+    def _check_network(self) -> None:
+        if self._genesis is None:
+            return
+        first = self.header(0)
+        if first != self._genesis:
+            shown = "no block" if first is None else f"block {display(block_hash(first))}"
+            raise ConfigError(
+                f"the explorers have {shown} at height 0, expected "
+                f"{display(block_hash(self._genesis))}: they are of another network; correct "
+                "headers.explorers.urls or headers.network"
+            )
+        self._genesis = None
 
     def header(self, height: int) -> bytes | None:
         """Return the header at `height` that enough servers give; None when enough have none.

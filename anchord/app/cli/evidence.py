@@ -76,6 +76,8 @@ class Verifier:
     ) -> None:
         if offline and (node or explorers):
             raise ConfigError("--offline opens no connection: leave out --node and --explorer")
+        if len(explorers) == 1:
+            raise ConfigError("--explorer: expected two servers or more, which must agree, got one")
         self._config_path = config_path
         self._about, self._digest = about, _hex(digest)
         self._given = [_read_key(Path(name)) for name in keys]
@@ -186,7 +188,7 @@ class Verifier:
         if self._node is not None:
             found.append(_node(self._node, self._network, self._cookie))
         if self._explorers:
-            found.append(_explorers(self._explorers))
+            found.append(_explorers(self._explorers, self._network))
         return found
 
     def _configured_sources(self, app: App) -> list[HeaderSource]:
@@ -297,8 +299,14 @@ def _node(url: str, network: str, cookie: str | None) -> HeaderSource:
     return NodeSource(url, client=Client(10.0), network=network, cookie_file=file)
 
 
-def _explorers(urls: Sequence[str]) -> HeaderSource:
+def _explorers(urls: Sequence[str], network: str) -> HeaderSource:
     from anchord.adapters.headers.esplora import ExplorerSource
     from anchord.adapters.http import Client
+    from anchord.core.network import network as network_of
 
-    return ExplorerSource(list(urls), client=Client(10.0), min_agree=max(2, len(urls)))
+    return ExplorerSource(
+        list(urls),
+        client=Client(10.0),
+        min_agree=max(2, len(urls)),
+        genesis=network_of(network).genesis,
+    )

@@ -212,3 +212,18 @@ def test_settings_that_make_one_server_enough_are_refused(urls, min_agree: int) 
     with pytest.raises(ConfigError, match=r"headers\.explorers") as caught:
         ExplorerSource(urls, client=Client(TIMEOUT_S), min_agree=min_agree)
     assert "hush" not in str(caught.value)
+
+
+def test_explorers_of_another_network_are_refused_before_any_header_of_theirs_counts():
+    for genesis, fits in ((CHAIN[0], True), (FORK[3], False)):
+        with contextlib.ExitStack() as stack:
+            servers = [stack.enter_context(ScriptedServer(Explorer())) for _ in range(2)]
+            urls = [server.url + "/api/" for server in servers]
+            source = ExplorerSource(urls, client=Client(TIMEOUT_S), min_agree=2, genesis=genesis)
+            if fits:
+                assert source.tip().height == source.tip().height == 5
+                asked = [one.path for one in servers[0].asked]
+                assert asked.count("/api/block-height/0") == 1
+            else:
+                with pytest.raises(ConfigError, match="another network"):
+                    source.tip()
