@@ -91,8 +91,18 @@ def test_links_within_the_project_lead_somewhere(file: Path) -> None:
 
 
 def test_decision_records_are_numbered_without_gaps() -> None:
-    numbers = sorted(int(file.name[:4]) for file in (ROOT / "docs/adr").glob("0*.md"))
-    assert numbers == list(range(1, len(numbers) + 1))
+    files = sorted((ROOT / "docs/adr").glob("0*.md"))
+    assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1))
+
+
+def test_every_decision_and_every_document_can_be_reached() -> None:
+    index = (ROOT / "docs/adr/README.md").read_text("utf-8")
+    for file in (ROOT / "docs/adr").glob("0*.md"):
+        title = file.read_text("utf-8").splitlines()[0].removeprefix("# ")
+        number, _, words = title.partition(". ")
+        assert f"{number}. [{words}]({file.name})" in index
+    for file in (ROOT / "docs").glob("*.md"):
+        assert f"(docs/{file.name})" in README
 
 
 # config/anchord.toml
