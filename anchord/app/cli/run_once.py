@@ -13,6 +13,7 @@ import msgspec
 
 from anchord.app.cli.output import emit_json, notes, progress
 from anchord.app.cli.show import words_for
+from anchord.app.cli.status import next_attempt
 from anchord.app.wiring import App, open_app
 from anchord.engine.run import PassReport, run_pass
 from anchord.errors import StoreBusyError
@@ -100,10 +101,12 @@ def _left(app: App) -> int:
 
 def _left_words(app: App) -> str:
     waits = app.store.counts.waits(1)
-    reason = ""
     if waits:
-        reason = f"; {waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"
-    return f"{_left(app)} to go{reason}"
+        reason = f"{waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"
+    else:
+        coming = next_attempt(app, 0)
+        reason = "nothing is due" if coming is None else coming["why"]
+    return f"{_left(app)} to go; {reason}"
 
 
 def _sum(a: PassReport, b: PassReport) -> PassReport:

@@ -53,7 +53,7 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
         "events": {"signed": counts.events(), "due": counts.unsigned()},
         "oldest_waiting_at": utc(oldest),
         "oldest_waiting_s": None if oldest is None else max(now - oldest, 0),
-        "next_attempt": _next(app, waiting),
+        "next_attempt": next_attempt(app, waiting),
         "waits": [
             {
                 "batch": wait.batch_id,
@@ -75,7 +75,7 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
     }
 
 
-def _next(app: App, waiting: int) -> dict[str, Any] | None:
+def next_attempt(app: App, waiting: int) -> dict[str, Any] | None:
     """Return when something is due next, and why; None when nothing is."""
     moment = app.store.counts.next_moment()
     if waiting:
