@@ -377,3 +377,9 @@ def test_a_key_document_is_believed_for_what_it_states_also_within_another(place
         Path("key.json").write_text(json.dumps({"public_key": {**key, "targets": targets}}))
         path = str(exported(place, 1, ".bundle.json"))
         report(*headers(place), "--key", "key.json", path, code=code)
+
+
+def test_one_explorer_alone_is_a_misuse_told_in_the_words_of_the_command(place):
+    result = place.run("verify", "2507.00001", "--explorer", "http://127.0.0.1:1/api")
+    assert result.exit_code == 2
+    assert "--explorer: expected two" in str(result.exception)
