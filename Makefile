@@ -57,11 +57,13 @@ $(BIN)/python:
 	  echo "make: $(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 2; }
 
 $(BIN)/.run: constraints.txt pyproject.toml | $(BIN)/python
-	$(PIP) install -qq --require-hashes -r constraints.txt
-	$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@echo "installing what anchord runs with into $(VENV) ..."
+	@$(PIP) install -qq --require-hashes -r constraints.txt
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(BIN)/.dev: constraints-dev.txt pyproject.toml | $(BIN)/python
-	$(PIP) install -qq --require-hashes -r constraints-dev.txt
-	$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@echo "installing what anchord is tested with into $(VENV) ..."
+	@$(PIP) install -qq --require-hashes -r constraints-dev.txt
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
 	@touch $@ $(BIN)/.run
