@@ -15,8 +15,11 @@ import msgspec
 
 from anchord.errors import ConfigError
 
-PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+_DECADE_S = 315_360_000
+"""More is a typing mistake, and dates that far away cannot be reckoned with."""
+PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=_DECADE_S)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=_DECADE_S)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Network = Literal["mainnet", "testnet4", "signet", "regtest"]
 SourceName = Literal["file", "node", "explorers"]
 
@@ -71,9 +74,9 @@ class AnchoringConfig(_Section, frozen=True, kw_only=True):
     """Go on when this many calendars hold a batch's root (m of n); late answers are kept."""
     timeout_s: Seconds = 10.0
     """Total time for one call to a calendar, seconds."""
-    min_batch_interval_s: Annotated[int, msgspec.Meta(ge=0)] = 0
+    min_batch_interval_s: Count = 0
     """Seal at most one batch in this many seconds; 0: one per pass with waiting records."""
-    poll_min_s: Annotated[int, msgspec.Meta(ge=0)] = 60
+    poll_min_s: Count = 60
     """First wait before a commitment is asked again; calendars cache their "not yet" for 60 s."""
     poll_max_s: PositiveInt = 900
     """Longest wait between two questions for one commitment."""
@@ -166,20 +169,25 @@ def load(path: str | None) -> Loaded:
     """
     file = Path(path or os.environ.get("ANCHORD_CONFIG") or "anchord.toml").absolute()
     try:
-        raw = tomllib.loads(file.read_text("utf-8"))
+        # Editors of some systems put a byte order mark before the text.
+        raw = tomllib.loads(file.read_text("utf-8-sig"))
     except FileNotFoundError:
         msg = (
             f"no configuration at {file}: make one with `anchord init`, "
             "or name one with -c FILE or ANCHORD_CONFIG"
         )
         raise ConfigError(msg) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) or "\0" in str(file):
+            why = getattr(error, "strerror", None) or error
+            raise ConfigError(f"{file} cannot be read: {why}; check its permissions") from None
         raise ConfigError(f"{file} cannot be read as TOML: {error}") from None
     try:
         config = msgspec.convert(raw, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {error}; see config/anchord.toml for every key") from None
     _check(config, file)
+    _check_paths(config, file)
     return Loaded(config, file)
 
 
@@ -212,3 +220,20 @@ def _check(config: Config, file: Path) -> None:
     for wrong, message in problems:
         if wrong:
             raise ConfigError(f"{file}: {message}")
+
+
+def _check_paths(config: Config, file: Path) -> None:
+    """Refuse addresses of files that no system can open."""
+    headers = config.headers
+    named = {
+        "store.url": config.store.url,
+        "signer.key_dir": config.signer.key_dir,
+        "signer.passphrase_file": config.signer.passphrase_file or "-",
+        "headers.file.path": headers.file.path,
+        "headers.node.cookie_file": headers.node.cookie_file or "-",
+        "headers.node.password_file": headers.node.password_file or "-",
+    }
+    for key, value in named.items():
+        if not value or not value.isprintable():
+            got = "characters that cannot be printed" if value else "nothing"
+            raise ConfigError(f"{file}: {key}: expected a path or address, got {got}")

@@ -65,4 +65,6 @@ def _first(causes: tuple[BaseException, ...], *kinds: type[BaseException]) -> Ba
 def _reason(error: BaseException) -> str:
     """Say what went wrong in the system's words where there are any, else by the error's name."""
     words = (error.strerror or str(error)) if isinstance(error, OSError) else ""
+    if isinstance(error, http.client.IncompleteRead):
+        words = "hung up before its answer was over"
     return clean(words or type(error).__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ def connect(url: str) -> sa.Engine:
         raise ConfigError(
             f"store.url, which begins with {begins!r:.40}, cannot be used: {error}"
         ) from None
+    # Errors are raised; what the pool says beside them (Ctrl-C while it closes) helps nobody.
+    logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -85,7 +88,10 @@ def mapped_errors(url: str) -> Iterator[None]:
             raise ConfigError(
                 f"the store {shown} cannot be opened: {text}; check folder and permissions"
             ) from error
-        raise FatalError(f"the store {shown} failed: {text}; nothing more is written") from error
+        raise FatalError(
+            f"the store {shown} failed: {text}; nothing more is written. Check free space and the "
+            "disk, then run again: what was confirmed before is kept"
+        ) from error
     except exc.DatabaseError as error:
         raise FatalError(
             f"the store {shown} failed: {error.orig}; restore it from a backup if it is damaged"
@@ -127,6 +133,17 @@ def current_revision(engine: sa.Engine, url: str) -> str | None:
         return None if row is None else str(row[0])
 
 
+def _touch(path: Path) -> None:
+    """Make the file before SQLite does, so that nobody else may read it."""
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the store {path} cannot be made: {error.strerror}; check store.url, the folder and "
+            "its permissions"
+        ) from None
+
+
 def create(url: str) -> bool:
     """Create or migrate the store; return whether anything changed.
 
@@ -147,7 +164,7 @@ def create(url: str) -> bool:
         if found is not None and found > REVISION:
             check_revision(engine, url)
         if path is not None:
-            path.touch(mode=0o600, exist_ok=True)
+            _touch(path)
         config = AlembicConfig()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         with mapped_errors(url), engine.execution_options(writes=True).begin() as connection:

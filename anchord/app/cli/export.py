@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Every record that has a proof.")
 @click.option(
     "--from-file",
-    type=click.File("r", encoding="utf-8"),
+    type=click.File("r", encoding="utf-8", errors="backslashreplace"),
     metavar="FILE",
     help="Also the records this file names, one a line (-: standard input).",
 )

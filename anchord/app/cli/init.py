@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from importlib import resources
@@ -11,6 +12,7 @@ import click
 
 from anchord.app.cli.output import emit_json
 from anchord.app.config import Loaded, load
+from anchord.errors import ConfigError
 
 
 @click.command(short_help="Make a configuration, a signing key and a store in a folder.")
@@ -34,9 +36,15 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
     if config_path is not None and directory == Path():
         config = Path(config_path)
     made = []
-    config.parent.mkdir(parents=True, exist_ok=True)
-    if _write_config(config, signer_id or socket.gethostname()):
-        made.append(str(config))
+    try:
+        config.parent.mkdir(parents=True, exist_ok=True)
+        if _write_config(config, signer_id or socket.gethostname()):
+            made.append(str(config))
+    except OSError as error:
+        raise ConfigError(
+            f"{config} cannot be made: {error.strerror}; check the folder, its permissions and "
+            "free space"
+        ) from None
     loaded = load(str(config))
     made += [*_make_key(loaded), *_make_store(loaded)]
     if as_json:
@@ -50,16 +58,34 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
 
 
 def _write_config(path: Path, signer_id: str) -> bool:
-    """Write the starting configuration unless there is one."""
+    """Write the starting configuration, whole or not at all, unless there is one.
+
+    A half-written or empty file would count as a configuration: it would mean the defaults.
+    """
     text = resources.files("anchord.app").joinpath("starting.toml").read_text("utf-8")
+    safe = "".join(ch for ch in signer_id if ch.isalnum() or ch in ".-_") or "anchord"
+    if path.exists():
+        return False
+    # A killed init leaves this file; nothing reads it, and the next one writes it again.
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        beside.write_text(text.replace("@SIGNER_ID@", safe), "utf-8")
+        _take_name(beside, path)
     except FileExistsError:
         return False
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        safe = "".join(ch for ch in signer_id if ch.isalnum() or ch in ".-_") or "anchord"
-        file.write(text.replace("@SIGNER_ID@", safe))
+    finally:
+        beside.unlink(missing_ok=True)
     return True
+
+
+def _take_name(beside: Path, path: Path) -> None:
+    """Give a file its name unless the name is taken; where links are unknown, without that care."""
+    try:
+        os.link(beside, path)
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+            raise
+        beside.replace(path)
 
 
 def _make_key(loaded: Loaded) -> list[str]:
@@ -70,12 +96,21 @@ def _make_key(loaded: Loaded) -> list[str]:
 
     signer = loaded.config.signer
     folder = loaded.resolve(signer.key_dir)
-    if (folder / "keyring.toml").exists() and load_keyring(folder).active() is not None:
+    if _has_keyring(folder) and load_keyring(folder).active() is not None:
         return []
     file = loaded.resolve(signer.passphrase_file) if signer.passphrase_file else None
     passphrase = read_passphrase(file, os.environ)
     key = create_key_dir(folder, signer.signer_id, passphrase, SystemClock().now())
     return [str(folder / f"{key.key_id}.pem")]
+
+
+def _has_keyring(folder: Path) -> bool:
+    try:
+        return (folder / "keyring.toml").exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be read: {error.strerror}; run as the user it belongs to"
+        ) from None
 
 
 def _make_store(loaded: Loaded) -> list[str]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import click
 
 from anchord import __version__
+from anchord.app.cli.ending import ReaderGoneError, fall, settle_streams
 from anchord.errors import AnchordError
 
 COMMANDS = {
@@ -32,6 +34,21 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group whose commands are modules, imported on use."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that went away (`| head`) is told apart from a failure.
+
+        click would end with exit code 1, which here means that a verification failed.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+        except SystemExit as error:
+            # rich ends the process by itself, with the same code.
+            if isinstance(error.__context__, BrokenPipeError):
+                raise ReaderGoneError from error
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order people meet them."""
@@ -75,9 +92,11 @@ def cli(ctx: click.Context, config_path: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; anchord's own errors become one line and an exit code."""
+    """Run the command line; whatever goes wrong becomes one line and an exit code."""
+    settle_streams()
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("anchord: stopped", err=True)
         sys.exit(130)
@@ -87,7 +106,6 @@ def main() -> None:
     except AnchordError as error:
         click.echo(f"anchord: {error}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+    except (Exception, ReaderGoneError) as error:  # noqa: BLE001 - the last line of defence
+        fall(error)
     sys.exit(code if isinstance(code, int) else 0)
