@@ -6,11 +6,13 @@ POSIX.1-1988 (ustar), as in POSIX pax, "ustar Interchange Format".
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from pathlib import Path
 from typing import IO, Protocol
 
+from anchord.adapters.outputs.part import clear_abandoned, hold, part_of
 from anchord.errors import ConfigError, FatalError, RefusedError
 
 BLOCK = 512
@@ -92,10 +94,13 @@ class FileSink:
 
     def __init__(self, path: Path, *, packed: bool) -> None:
         self._path = path
-        self._beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._beside = part_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            names = [entry.name for entry in path.parent.iterdir()]
+            clear_abandoned(path.parent, names, of=path.name)
             self._file = self._beside.open("wb")
+            hold(self._file)
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
         self._packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS) if packed else None
@@ -122,14 +127,17 @@ class FileSink:
                 self._file.write(self._packer.flush())
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._file.close()
+            # Named while the lock is held: until then nobody takes it for abandoned.
             self._beside.replace(self._path)
+            self._file.close()
         except OSError as error:
             raise FatalError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        self._file.close()
+        with contextlib.suppress(OSError):
+            # A full disk refuses what is still in the buffer; that was said before.
+            self._file.close()
         self._beside.unlink(missing_ok=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from anchord.adapters.outputs.part import clear_abandoned, hold, part_of
 from anchord.errors import ConfigError, FatalError
 
 Written = Literal["new", "same", "updated", "kept"]
@@ -38,6 +39,7 @@ class FolderOutput:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._names = {entry.name for entry in os.scandir(folder)}
+            self._names -= clear_abandoned(folder, self._names)
         except OSError as error:
             raise ConfigError(
                 f"{folder} cannot be a folder to export to: {error.strerror}"
@@ -77,9 +79,10 @@ class FolderOutput:
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        beside = part_of(path)
         try:
             with beside.open("wb") as file:
+                hold(file)
                 file.write(data)
                 if self._durable:
                     file.flush()
