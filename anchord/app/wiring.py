@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.config import Config, Loaded, load
 from anchord.engine.parts import Parts, Policy
+from anchord.errors import ConfigError
 from anchord.ports import BulkSigner
 
 if TYPE_CHECKING:
@@ -41,11 +42,27 @@ class SystemClock:
 
 
 def store_url(loaded: Loaded) -> str:
-    """Return the store's URL with a relative SQLite path made absolute."""
-    url = sa.make_url(loaded.config.store.url)
+    """Return the store's URL with a relative SQLite path made absolute.
+
+    Raises:
+        ConfigError: not a URL, no database in it, or a path that is not UTF-8.
+    """
+    try:
+        url = sa.make_url(loaded.config.store.url)
+    except sa.exc.ArgumentError:
+        msg = f"{loaded.path}: store.url is no URL: expected e.g. sqlite:///anchord.db"
+        raise ConfigError(msg) from None
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        msg = f"{loaded.path}: store.url names no file: expected e.g. sqlite:///anchord.db"
+        raise ConfigError(msg)
     if url.get_backend_name() != "sqlite" or not url.database:
         return loaded.config.store.url
     path = loaded.resolve(url.database)
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        msg = f"the store's path {str(path)!r} is not UTF-8: SQLite cannot open it; rename a folder"
+        raise ConfigError(msg) from None
     return url.set(database=str(path)).render_as_string(hide_password=False)
 
 
@@ -101,7 +118,8 @@ class App:
         from anchord.adapters.signers.file import open_signer
 
         signer_id = self.config.signer.signer_id
-        return open_signer(self.key_dir, self._passphrase_file(), os.environ, signer_id)
+        now = self.clock.now()
+        return open_signer(self.key_dir, self._passphrase_file(), os.environ, signer_id, now)
 
     def signer_for(self, key_id: str) -> Signer:
         """Open an older key of ours, to finish a series that was begun with it."""

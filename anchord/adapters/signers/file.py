@@ -157,7 +157,8 @@ def rotate_key(
         destroy_old: delete the old private key once the new one is active.
 
     Raises:
-        ConfigError: no active key, or the folder is open to others or cannot be written.
+        ConfigError: no active key, the clock is before the old key's beginning, or the folder is
+            open to others or cannot be written.
     """
     ended: list[str] = []
 
@@ -165,6 +166,7 @@ def rotate_key(
         old = next((key for key in keys if key.active), None)
         if old is None:
             raise ConfigError(f"{folder} has no active key: make one with `anchord key new`")
+        _check_clock(old, now)
         ended.append(old.key_id)
         new = _new_key(folder, signer_id or old.signer_id, passphrase, now)
         past = msgspec.structs.replace(old, active=False, valid_until=now)
@@ -174,6 +176,21 @@ def rotate_key(
     if destroy_old:
         destroy_key(folder, ended[0])
     return _active(folder)
+
+
+def _check_clock(key: PublicKey, now: int) -> None:
+    """Refuse a moment before a key began: what it signed, or signs, would count as never valid.
+
+    Raises:
+        ConfigError: one of two clocks was wrong, this one or the one the key was made by.
+    """
+    if key.valid_from is not None and now < key.valid_from:
+        begun, here = (datetime.fromtimestamp(at, UTC).isoformat() for at in (key.valid_from, now))
+        raise ConfigError(
+            f"key {key.key_id} is valid from {begun}, but this machine's clock says {here}: set "
+            "the clock right; if the key was made while the clock was ahead and has signed "
+            "nothing, correct valid_from in keyring.toml"
+        )
 
 
 def destroy_key(folder: Path, key_id: str) -> None:
@@ -190,7 +207,11 @@ def destroy_key(folder: Path, key_id: str) -> None:
 
 
 def open_signer(
-    folder: Path, passphrase_file: Path | None, env: Mapping[str, str], signer_id: str
+    folder: Path,
+    passphrase_file: Path | None,
+    env: Mapping[str, str],
+    signer_id: str,
+    now: int | None = None,
 ) -> FileSigner:
     """Return the signer of the active key.
 
@@ -199,6 +220,7 @@ def open_signer(
         passphrase_file: first line is the passphrase; None: the systemd credential, if any.
         env: the environment, for CREDENTIALS_DIRECTORY.
         signer_id: who the configuration says signs; it must be who the key was published for.
+        now: Unix seconds; when given, the key must have begun.
 
     Raises:
         ConfigError: no active key, or it is revoked, another signer's, unreadable or unsafe.
@@ -211,6 +233,8 @@ def open_signer(
             f"signer.signer_id is {signer_id!r} but the active key was published for "
             f"{key.signer_id!r}: set it back, or run `anchord key rotate`"
         )
+    if now is not None:
+        _check_clock(key, now)
     return _open(folder, key, read_passphrase(passphrase_file, env), encrypted_if_asked=True)
 
 

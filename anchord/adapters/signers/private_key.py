@@ -104,10 +104,15 @@ def write_private_key(path: Path, key: Ed25519PrivateKey, passphrase: bytes | No
     )
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(pem)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            # No key yet that anything could refer to: a full disk leaves no empty file.
+            path.unlink(missing_ok=True)
+            raise
         sync_folder(path.parent)
     except FileExistsError:
         raise ConfigError(f"{path} exists: a private key is never overwritten") from None

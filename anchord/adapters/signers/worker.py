@@ -34,6 +34,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,
+            # Ctrl-C reaches a whole process group: the parent decides, and closes the pipe.
+            process_group=0,
         )
         self._send(private)
 
@@ -79,13 +81,12 @@ def main(source: BinaryIO, target: BinaryIO) -> None:
         if len(raw) != size:
             return
         signatures = [sign(raw[at : at + DIGEST_BYTES]) for at in range(0, size, DIGEST_BYTES)]
-        target.write(b"".join(signatures))
-        target.flush()
+        try:
+            target.write(b"".join(signatures))
+            target.flush()
+        except BrokenPipeError:
+            return  # the parent was killed: nobody is there to hear of it
 
 
 if __name__ == "__main__":
-    import signal
-
-    # Ctrl-C reaches the whole group: the parent decides, and closes the pipe.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     main(sys.stdin.buffer, sys.stdout.buffer)

@@ -428,3 +428,24 @@ def test_the_keyring_is_toml_with_moments_people_can_read(folder):
     own = next(row for row in raw["keys"] if row.get("active"))
     assert own["valid_from"].isoformat() == "2026-05-28T20:26:40+00:00"
     assert own["targets"] == ["timestamp", "storage"]
+
+
+def test_a_clock_before_the_key_began_neither_rotates_nor_signs(folder):
+    before = (folder / "keyring.toml").read_bytes()
+    with pytest.raises(ConfigError, match="clock"):
+        rotate_key(folder, None, NOW - 1)
+    with pytest.raises(ConfigError, match="clock"):
+        open_signer(folder, None, {}, WHO, NOW - 1)
+    assert (folder / "keyring.toml").read_bytes() == before
+    assert len(list(folder.glob("*.pem"))) == 1
+    assert open_signer(folder, None, {}, WHO, NOW).sign(DIGEST)
+
+
+def test_a_key_that_could_not_be_written_leaves_no_file(tmp_path, monkeypatch):
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        write_private_key(tmp_path / "a.pem", Ed25519PrivateKey.generate(), None)
+    assert list(tmp_path.iterdir()) == []
