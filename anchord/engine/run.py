@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.engine import anchoring, checking, ledger
+from anchord.engine import anchoring, checking, continuity, ledger
 
 if TYPE_CHECKING:
     from anchord.engine.parts import Parts
@@ -40,9 +40,12 @@ def run_pass(parts: Parts, now: int) -> PassReport:
 
     Raises:
         StoreBusyError: another pass runs on this store.
+        ConfigError: the configuration names another chain than the store's events.
         FatalError: the store contradicts itself; nothing was signed on its word.
     """
     with parts.store.exclusive():
+        continuity.check_chain(parts.store, parts.policy.chain)
+        continuity.heal_clock(parts, now)
         anchoring.free_orphans(parts, now)
         batch = anchoring.seal(parts, now)
         submitting = anchoring.Submitting(parts, now)

@@ -112,6 +112,10 @@ class CallTable(Protocol):
         """Let intents follow the configuration: new calendars in, removed ones out."""
         ...
 
+    def bring_forward(self, now: int, latest: int) -> int:
+        """Make due at once what is put off beyond `latest`; return how much that was."""
+        ...
+
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
         """Intend to hand a root to a calendar once more.
 
@@ -194,6 +198,10 @@ class LedgerTable(Protocol):
 
     def series_of(self, batch_id: int) -> list[Series]:
         """Return all series of a batch."""
+        ...
+
+    def anchored_payload(self) -> bytes | None:
+        """Return what the events of the youngest anchored batch say."""
         ...
 
     def get_series(self, series_id: int) -> Series:

@@ -133,3 +133,15 @@ def test_lines_fit_80_columns_where_addresses_allow(place):
     place.step()
     for line in place.run("status").stdout.splitlines():
         assert len(line) <= 80 or "http" in line or "/" in line
+
+
+def test_a_network_that_was_changed_under_a_store_is_said_and_stops_a_pass(place):
+    place.anchor(sample(1))
+    text = place.config.read_text("utf-8")
+    place.config.write_text(text.replace('"regtest"', '"mainnet"'), "utf-8")
+    found = place.run("status")
+    assert found.exit_code == 0
+    assert "headers.network" in found.stderr
+    ran = place.run("run-once")
+    assert ran.exit_code == 2
+    assert "bitcoin-regtest" in ran.stderr

@@ -50,6 +50,30 @@ class Calls:
                     change = sa.update(submissions).where(where).values(next_attempt_at=moment)
                     connection.execute(change)
 
+    def bring_forward(self, now: int, latest: int) -> int:
+        """Make due at once what is put off beyond `latest`; writes nothing when nothing is.
+
+        From its second round on, a submission may wait twice as long each time; see `repeat`.
+        """
+        late = _put_off(latest)
+        with self._database.reading() as connection:
+            if not any(connection.execute(query.limit(1)).first() for query in late):
+                return 0
+            far = connection.execute(late[0]).all()
+            counts = [len(connection.execute(query).all()) for query in late[1:]]
+        ids = [row.id for row in far if _is_too_far(row, now, latest)]
+        if not (ids or any(counts)):
+            return 0
+        with self._database.writing() as connection:
+            for row_id in ids:
+                where = submissions.c.id == row_id
+                connection.execute(sa.update(submissions).where(where).values(next_attempt_at=now))
+            asked = sa.update(pendings).where(pendings.c.next_attempt_at > latest)
+            connection.execute(asked.values(next_attempt_at=now))
+            checked = sa.update(batches).where(batches.c.next_check_at > latest)
+            connection.execute(checked.values(next_check_at=now))
+        return len(ids) + sum(counts)
+
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
         """Intend to hand a root to a calendar once more; see `repeat`."""
         with self._database.writing() as connection:
@@ -288,6 +312,20 @@ def _gone(connection: sa.Connection, urls: Sequence[str]) -> list[int]:
         submissions.c.next_attempt_at >= 0, submissions.c.calendar.not_in(list(urls))
     )
     return list(connection.execute(query).scalars())
+
+
+def _put_off(latest: int) -> list[sa.Select[Any]]:
+    """Return queries for what is due after `latest`: submissions first."""
+    return [
+        sa.select(submissions).where(submissions.c.next_attempt_at > latest),
+        sa.select(pendings.c.id).where(pendings.c.next_attempt_at > latest),
+        sa.select(batches.c.id).where(batches.c.next_check_at > latest),
+    ]
+
+
+def _is_too_far(row: Any, now: int, latest: int) -> bool:
+    doublings = min(max(row.round - 1, 0), _MAX_DOUBLINGS)
+    return bool(row.next_attempt_at > now + (latest - now) * 2**doublings)
 
 
 def intend(

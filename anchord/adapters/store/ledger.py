@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store.connection import Database, insert_many
-from anchord.adapters.store.schema import events, series
-from anchord.core.event import NO_CHAIN, chain_next
-from anchord.core.model import NewSeries, Series, SignedRow
+from anchord.adapters.store.schema import batches, events, series
+from anchord.core.event import ANCHORED, NO_CHAIN, chain_next
+from anchord.core.model import BatchState, NewSeries, Series, SignedRow
 from anchord.errors import FatalError, LedgerError
 
 if TYPE_CHECKING:
@@ -37,6 +37,16 @@ class Ledger:
         query = sa.select(series).where(series.c.batch_id == batch_id).order_by(series.c.id)
         with self._database.reading() as connection:
             return [_series(row) for row in connection.execute(query)]
+
+    def anchored_payload(self) -> bytes | None:
+        """Return what the events of the youngest anchored batch say; None when there is none."""
+        anchored = sa.select(batches.c.id).where(batches.c.state == BatchState.ANCHORED.value)
+        youngest = anchored.order_by(batches.c.id.desc()).limit(1).scalar_subquery()
+        query = sa.select(series.c.payload).where(
+            series.c.batch_id == youngest, series.c.event_type == ANCHORED
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query.order_by(series.c.id.desc()).limit(1)).scalar()
 
     def get_series(self, series_id: int) -> Series:
         """Return one series."""

@@ -8,10 +8,11 @@ import click
 
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.show import words_for
-from anchord.app.wiring import App, open_app
+from anchord.app.wiring import App, chain_name, open_app
 from anchord.core.header import HEADER_SIZE, parse_header
 from anchord.core.model import BatchState
-from anchord.errors import AnchordError, FatalError, StoreBusyError
+from anchord.engine.continuity import check_chain
+from anchord.errors import AnchordError, ConfigError, FatalError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +33,20 @@ def command(config_path: str | None, online: bool, as_json: bool) -> None:
     """
     with open_app(config_path) as app:
         document = describe(app, online=online)
+        _warn(app)
     if as_json:
         emit_json(document)
         return
     for line in _lines(document):
         console().print(printable(line), markup=False)
+
+
+def _warn(app: App) -> None:
+    """Say on stderr why no pass would begin."""
+    try:
+        check_chain(app.store, chain_name(app.config.headers.network))
+    except ConfigError as error:
+        click.echo(f"anchord: {error}", err=True)
 
 
 def describe(app: App, *, online: bool) -> dict[str, Any]:
