@@ -61,6 +61,22 @@ def insert_many(
     connection.exec_driver_sql(str(compiled), list(rows))
 
 
+def select_in(
+    connection: sa.Connection, query: sa.Select[Any], column: sa.Column[Any], values: Sequence[Any]
+) -> Sequence[Any]:
+    """Return the rows of `query` whose `column` is one of many values.
+
+    Where the driver counts its parameters, they go to it as they are: SQLAlchemy's own IN looks
+    at each value, which costs more than finding the row.
+    """
+    if connection.dialect.paramstyle != "qmark":
+        return connection.execute(query.where(column.in_(values))).all()
+    text = str(query.compile(dialect=connection.dialect))
+    marks = ",".join("?" * len(values))
+    where = f"{text} WHERE {column.table.name}.{column.name} IN ({marks})"
+    return connection.exec_driver_sql(where, tuple(values)).all()
+
+
 def insert_one(connection: sa.Connection, table: sa.Table, **values: Any) -> int:
     """Insert one row and return the number the database gave it."""
     key = connection.execute(sa.insert(table).values(values)).inserted_primary_key

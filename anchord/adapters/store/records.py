@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store import adoption
-from anchord.adapters.store.connection import Database, insert_many
+from anchord.adapters.store.connection import Database, insert_many, select_in
 from anchord.adapters.store.schema import batches, bodies, documents, records
 from anchord.core.model import Adoption, Document, Record, Scheme, StoredRecord
 from anchord.core.reference import prefix_range
@@ -155,7 +155,7 @@ def _known(connection: sa.Connection, digests: list[bytes]) -> tuple[dict[bytes,
     for start in range(0, len(digests), _LOOKUP):
         part = digests[start : start + _LOOKUP]
         query = sa.select(records.c.id, records.c.digest, records.c.scheme)
-        for row_id, digest, scheme in connection.execute(query.where(records.c.digest.in_(part))):
+        for row_id, digest, scheme in select_in(connection, query, records.c.digest, part):
             ids[digest] = row_id
             if scheme == bare_scheme:
                 bare.append(digest)
