@@ -219,6 +219,12 @@ def test_sync_takes_its_peers_from_the_configuration(config: Path, path: Path) -
     assert path.read_bytes() == whole()
 
 
+def test_what_headers_cannot_tell_about_signet_is_said(tmp_path: Path) -> None:
+    for name, said in (("signet", True), ("testnet4", False)):
+        result = anchord("status", "--network", name, "--file", str(tmp_path / "none.bin"))
+        assert ("signatures are not in headers and are not checked" in result.stderr) is said
+
+
 def test_status_before_and_after(where: list[str], path: Path, config: Path) -> None:
     found = document(anchord("status", *where, "--json"))
     assert (found["height"], found["size"], found["has_minimum_work"]) == (None, 0, False)

@@ -78,7 +78,9 @@ class Peer:
                 (address.host, address.port), timeout=self._left()
             )
         except (OSError, UnicodeError) as error:  # the second: no host name at all
-            raise NetworkError(f"cannot be reached: {error}") from None
+            raise NetworkError(
+                f"cannot be reached: {getattr(error, 'strerror', None) or error}"
+            ) from None
         try:
             self._shake_hands()
         except BaseException:

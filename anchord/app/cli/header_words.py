@@ -32,6 +32,13 @@ def tell(words: tuple[str, ...] | list[str]) -> None:
         notes().print(f"note: {line}", markup=False, soft_wrap=True)
 
 
+def cautions(network: Network) -> list[str]:
+    """Return what no check of headers can tell about a network."""
+    if network.name != "signet":
+        return []
+    return ["signet's block signatures are not in headers and are not checked"]
+
+
 def tip_json(state: ChainState) -> dict[str, Any]:
     """Return a chain's end with the keys that `headers` documents use."""
     return {

@@ -15,6 +15,7 @@ import msgspec
 
 from anchord.app.cli.header_words import (
     Target,
+    cautions,
     failure_json,
     plain,
     print_sync,
@@ -98,7 +99,7 @@ def sync_command(
     )
     with _shown_progress() as show:
         report = sync(target.path, target.network, plan, SystemClock(), show)
-    tell(report.notes)
+    tell([*report.notes, *cautions(target.network)])
     if as_json:
         emit_json(sync_json(report, target))
     else:
@@ -168,6 +169,7 @@ def check_command(
         click.echo(f"anchord: {target.path}: {error}", err=True)
         return 1
     took = time.perf_counter() - began
+    tell(cautions(target.network))
     count = state.height + 1
     notes().print(
         f"{count} headers checked in {took:.2f} s, {count / max(took, 1e-9):,.0f} a second"
@@ -195,7 +197,7 @@ def status_command(
     chain = ChainFile(target.path, target.network)
     try:
         state = chain.state
-        tell(chain.notes)
+        tell([*chain.notes, *cautions(target.network)])
     finally:
         chain.close()
     document = status_json(target, state, _now())
@@ -247,7 +249,8 @@ def _opened(source: str) -> Iterator[BinaryIO]:
     try:
         stream = Path(source).open("rb")  # noqa: SIM115 - closed below; opening alone may fail so
     except OSError as error:
-        raise ConfigError(f"{source} cannot be read: {error}; name a header file") from None
+        reason = error.strerror or error
+        raise ConfigError(f"{source} cannot be read: {reason}; name a header file") from None
     with stream:
         yield stream
 
