@@ -149,8 +149,10 @@ BAD_SCRIPTS = {
 @pytest.mark.parametrize("name", BAD_SCRIPTS)
 def test_a_peer_that_misbehaves_is_dropped_and_named(path: Path, name: str) -> None:
     script, words = BAD_SCRIPTS[name]
+    # Short only where the test is about the time: a busy machine is no bad peer.
+    timeout_s = 1.0 if words in ("no whole answer", "other messages") else 10.0
     with ScriptedPeer(upto(2500), script) as bad, ScriptedPeer(upto(2500)) as good:
-        report = run(path, bad, good, timeout_s=0.5)
+        report = run(path, bad, good, timeout_s=timeout_s)
         assert [peer.ok for peer in report.peers] == [False, True]
         assert words in report.peers[0].reason
         assert not report.is_enough
