@@ -23,7 +23,7 @@ class Scheme(StrEnum):
     """A bare digest: a file or a line of a checksum list; there are no canonical bytes."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record as it enters the store."""
 
     digest: bytes
@@ -127,7 +127,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True, gc=False):
     """One record within a batch."""
 
     index: int
@@ -182,7 +182,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     next: int
 
 
-class SignedRow(msgspec.Struct, frozen=True):
+class SignedRow(msgspec.Struct, frozen=True, gc=False):
     """One row of the ledger."""
 
     seq: int
@@ -241,7 +241,7 @@ class BatchChange(msgspec.Struct, frozen=True, kw_only=True):
     """Let this adopted batch's record stand here, if where it stands is not anchored."""
 
 
-class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record as the store has it."""
 
     id: int

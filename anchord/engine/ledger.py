@@ -258,24 +258,39 @@ def _hand_over(parts: Parts, series: Series, now: int) -> None:
 
 
 def _append(parts: Parts, group: list[Series], signer: Signer, pool: ThreadPoolExecutor) -> int:
-    """Append what is left of a group of series; return the number of events."""
+    """Append what is left of a group of series; return the number of events.
+
+    One draft is ahead: while it is being signed, the next one is rendered.
+    """
     appended = 0
+    ahead: _Draft | None = None
+    for draft in _drafts(parts, group, signer, pool):
+        if ahead is not None:
+            appended += _write(parts, ahead)
+        ahead = draft
+    return appended + (0 if ahead is None else _write(parts, ahead))
+
+
+def _drafts(
+    parts: Parts, group: list[Series], signer: Signer, pool: ThreadPoolExecutor
+) -> Iterator[_Draft]:
+    """Yield what one transaction takes each: some tiles of one series, or a group of small ones."""
     moves: list[tuple[Series, int]] = []
     calls: list[_Call] = []
     for series in group:
         batch = parts.store.batches.get(series.batch_id)
         renderer = Renderer(parts.store, batch, series)
-        stop = series.next
+        at, stop = series, series.next
         for tile in parts.store.batches.tiles(batch, series.next, series.stop):
             calls.append(_sign_tile(series, signer, renderer, tile, pool))
             stop += len(tile.members)
             if len(calls) == _TILES_PER_TRANSACTION and len(group) == 1:
-                appended += _write(parts.store, [(series, stop)], calls)
-                parts.on_progress(f"sign {series.event_type}", stop, series.stop)
-                series, calls = parts.store.ledger.get_series(series.id), []  # noqa: PLW2901
+                yield _Draft([(at, stop)], calls)
+                at, calls = msgspec.structs.replace(at, next=stop), []
         if calls:
-            moves.append((series, stop))
-    return appended + (_write(parts.store, moves, calls) if calls else 0)
+            moves.append((at, stop))
+    if calls:
+        yield _Draft(moves, calls)
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -288,6 +303,14 @@ class _Call(msgspec.Struct, frozen=True):
     signing: Future[list[bytes]]
 
 
+class _Draft(msgspec.Struct, frozen=True):
+    """Events being signed that one transaction will append."""
+
+    moves: list[tuple[Series, int]]
+    """Each series as it must still be, and where it will stand."""
+    calls: list[_Call]
+
+
 def _sign_tile(
     series: Series, signer: Signer, renderer: Renderer, tile: Tile, pool: ThreadPoolExecutor
 ) -> _Call:
@@ -297,22 +320,23 @@ def _sign_tile(
     return _Call(series, tile, numbered, digests, pool.submit(_sign_many, signer, digests))
 
 
-def _write(store: Store, moves: Sequence[tuple[Series, int]], calls: Sequence[_Call]) -> int:
-    """Append signed tiles in one transaction. If we crash before it, all of it is made again."""
-    seq, chain = store.ledger.head()
+def _write(parts: Parts, draft: _Draft) -> int:
+    """Append a draft in one transaction. If we crash before it, all of it is made again."""
+    seq, chain = parts.store.ledger.head()
     rows = []
-    for call in calls:
+    for call in draft.calls:
+        series_id = call.series.id
         for member, by_number, digest, signature in zip(
             call.tile.members, call.numbered, call.digests, call.signing.result(), strict=True
         ):
             seq += 1
             chain = event.chain_next(chain, digest, signature)
             rows.append(
-                SignedRow(
-                    seq, member.record_id, call.series.id, by_number, digest, signature, chain
-                )
+                SignedRow(seq, member.record_id, series_id, by_number, digest, signature, chain)
             )
-    store.ledger.append(moves, rows)
+    parts.store.ledger.append(draft.moves, rows)
+    series, stop = draft.moves[-1]
+    parts.on_progress(f"sign {series.event_type}", stop, series.stop)
     return len(rows)
 
 

@@ -17,7 +17,7 @@ from anchord.core.model import Adoption, Document, Record, Rejection
 from anchord.errors import RefusedError
 from anchord.ports import RecordSource, RecordStore
 
-CHUNK_ITEMS = 5000
+CHUNK_ITEMS = 20_000
 """Items in one transaction: enough that its fsync costs little per item."""
 CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes in one transaction, so that bundles and proofs cannot fill the memory."""

@@ -36,6 +36,8 @@ def rotated(parts, signer, signer_for):
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger, "_TILES_PER_TRANSACTION", 1)
+    # One thread signs tile after tile, so that the key can fail at a chosen one.
+    monkeypatch.setattr(ledger, "_SIGNING_THREADS", 1)
     chain, old, new = FakeChain(), Stopping("old-key"), FakeSigner("new-key")
     parts = make_parts(tmp_path, headers=[chain], signer=old)
     go = Passes(parts, chain, signers=[old, new])

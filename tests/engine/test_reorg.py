@@ -176,6 +176,8 @@ def test_an_undone_path_stays_undone_through_failures_in_between(world):
 @pytest.mark.parametrize("half", ["anchored", "withdrawn"])
 def test_while_a_series_is_half_appended(world, half, monkeypatch):
     monkeypatch.setattr(ledger, "_TILES_PER_TRANSACTION", 1)
+    # One thread signs tile after tile, so that the key can fail at a chosen one.
+    monkeypatch.setattr(ledger, "_SIGNING_THREADS", 1)
     go, a, chain, signer = world
     go.add(bare(MANY))
     go._judge["step"] = 200

@@ -112,18 +112,18 @@ def test_a_chunk_is_full_by_items_or_by_bytes():
 
 
 def test_a_busy_store_keeps_what_went_in_before_and_the_rest_follows():
-    items = [record(number) for number in range(12_000)]
+    items = [record(number) for number in range(2 * CHUNK_ITEMS + 2_000)]
     store = MemoryStore(busy_at=2)
     with pytest.raises(StoreBusyError):
         run(items, store)
     assert len(store.records) == 2 * CHUNK_ITEMS
     store._busy_at = None
-    assert run(items, store)[0] == Taken(new=2_000, known=10_000)
+    assert run(items, store)[0] == Taken(new=2_000, known=2 * CHUNK_ITEMS)
 
 
 def test_the_source_is_read_no_further_than_the_chunk_in_hand():
     seen = count()
-    items = (record(next(seen)) for _ in range(20_000))
+    items = (record(next(seen)) for _ in range(4 * CHUNK_ITEMS))
     with pytest.raises(StoreBusyError):
         run(items, MemoryStore(busy_at=0))
     assert next(seen) == CHUNK_ITEMS
