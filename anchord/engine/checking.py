@@ -62,7 +62,8 @@ def check(parts: Parts, now: int) -> tuple[int, dict[str, str]]:
         parts.store.batches.change(changes)
         anchored += sum(_becomes_anchored(item) for item in changes)
         due = parts.store.batches.due_checks(now)
-    return anchored, {**problems, **witnesses.problems()}
+    # Why a source could not catch up says more than that it is behind.
+    return anchored, {**witnesses.problems(), **problems}
 
 
 def _becomes_anchored(item: BatchChange) -> bool:

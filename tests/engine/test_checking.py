@@ -239,3 +239,24 @@ def test_a_block_from_our_future_says_that_the_clock_is_wrong(chain):
     wrong = Witnesses([chain], 6, (), at - 7201).examine(10, root(chain, 10))
     assert isinstance(wrong, Later)
     assert "our clock" in wrong.reason
+
+
+class Unsynced(FakeChain):
+    """A source with no headers yet that cannot fetch any."""
+
+    def refresh(self):
+        raise NetworkError("no peer answered")
+
+    def tip(self):
+        raise NetworkError("no headers yet")
+
+
+def test_why_a_source_cannot_catch_up_is_what_is_told(tmp_path):
+    chain = FakeChain()
+    parts = make_parts(tmp_path, headers=[Unsynced()])
+    go = Passes(parts, chain)
+    go.add(bare(1))
+    go()
+    parts.calendars[0].mine(chain)
+    assert go(60).problems == {"own headers": "no peer answered"}
+    parts.store.close()
