@@ -22,6 +22,8 @@ HOST = "127.0.0.1"
 Serve = Callable[[socket.socket], None]
 _GLANCE_S = 0.02
 """How often a held connection is looked at."""
+_LINGER_S = 0.5
+_LINGER_BYTES = 1 << 20
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -146,6 +148,7 @@ class Acceptor:
             with contextlib.suppress(OSError):  # the other side hung up; that is its right
                 if listener.serve is not None:
                     listener.serve(connection)
+                    end(connection)
         finally:
             with self._lock:
                 self._open.discard(connection)
@@ -164,6 +167,19 @@ class Acceptor:
             if gone(connection):
                 return False
         return True
+
+
+def end(connection: socket.socket) -> None:
+    """Say that nothing more comes, and take what is still on its way in.
+
+    Closing with unread bytes would reset the connection, and a reset may overtake the answer: a
+    client whose body was refused unread would then not see why.
+    """
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(_LINGER_S)
+    left = _LINGER_BYTES
+    while left > 0 and (taken := connection.recv(min(left, 65_536))):
+        left -= len(taken)
 
 
 def reset(connection: socket.socket) -> None:

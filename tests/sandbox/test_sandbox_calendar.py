@@ -137,6 +137,12 @@ def test_an_empty_length_drops_the_connection(sandbox, raw_call):
     assert raw_call(sandbox.calendars[0].url, data) == b""
 
 
+def test_a_refusal_always_arrives_though_the_body_was_not_read(sandbox, call):
+    for _ in range(100):
+        _, body = call(sandbox.calendars[0].url, "/digest", method="POST", body=b"x" * 4000)
+        assert body == b"digest too long"
+
+
 def test_a_digest_of_65_bytes_is_too_long(sandbox, call):
     response, body = call(sandbox.calendars[0].url, "/digest", method="POST", body=b"x" * 65)
     assert (response.status, body) == (400, b"digest too long")
