@@ -22,7 +22,6 @@ from anchord.ports import BulkSigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from anchord.adapters.http import Client
     from anchord.core.keyring import Keyring
@@ -81,12 +80,7 @@ class App:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     @property

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from anchord.core.keyring import ALGORITHM, PublicKey, fingerprint, fingerprint_b32, utc
+from anchord.core.keyring import ALGORITHM, PublicKey, fingerprint, fingerprint_b32
+from anchord.core.moment import utc
 from anchord.errors import RefusedError
 
 

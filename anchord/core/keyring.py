@@ -10,12 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from anchord.core.moment import utc
 from anchord.errors import RefusedError, SignatureError
 
 ALGORITHM = "ed25519"
@@ -165,8 +165,3 @@ def check_signature(key: PublicKey, digest: bytes, signature: bytes) -> None:
         raise SignatureError(
             f"the signature over {digest.hex()} was not made by key {key.key_id!r}"
         ) from None
-
-
-def utc(moment: int) -> str:
-    """Return Unix seconds as events write them: `YYYY-MM-DDTHH:MM:SSZ`."""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

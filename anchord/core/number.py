@@ -9,7 +9,6 @@ from __future__ import annotations
 from anchord.core.model import Record
 from anchord.errors import RefusedError
 
-SUFFIX_LENGTH = 26
 SHORT_LENGTHS = (8, 12, 16)
 """Short forms the registry lists as aliases; two records may share one."""
 

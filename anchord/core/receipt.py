@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from anchord.core.bundle import Bundle
 from anchord.core.keyring import check_permitted, check_signature
+from anchord.core.moment import seconds
 from anchord.core.trust import Keys, Trust
-from anchord.errors import SignatureError, VerificationError
-
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+from anchord.errors import SignatureError
 
 
 class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,17 +77,3 @@ def strict_base64(text: str, what: str) -> bytes:
     if not raw or base64.b64encode(raw).decode("ascii") != text:
         raise SignatureError(f"{what} is not base64: it was changed")
     return raw
-
-
-def seconds(text: str) -> int:
-    """Return the Unix seconds of `YYYY-MM-DDTHH:MM:SSZ`.
-
-    Raises:
-        VerificationError: anything else.
-    """
-    # strptime alone takes one digit for two, and digits of other scripts.
-    if _MOMENT.fullmatch(text):
-        with contextlib.suppress(ValueError):
-            moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-            return int(moment.timestamp())
-    raise VerificationError(f"expected YYYY-MM-DDTHH:MM:SSZ, got {text!r:.40}")

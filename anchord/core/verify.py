@@ -45,8 +45,8 @@ import msgspec
 
 from anchord.core.chain import MAX_FUTURE_S
 from anchord.core.header import block_hash, parse_header
-from anchord.core.keyring import utc
 from anchord.core.model import Block
+from anchord.core.moment import utc
 from anchord.core.paths import unattested
 from anchord.core.proof import Found, attestations, parse_detached
 from anchord.errors import AttestationError, DigestMismatchError

@@ -11,7 +11,8 @@ import msgspec
 from anchord.core.canonical import pith_suffix, record_id
 from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN, canonical_body, event_digest
 from anchord.core.keyring import check_permitted, check_signature, fingerprint
-from anchord.core.receipt import seconds, strict_base64
+from anchord.core.moment import seconds
+from anchord.core.receipt import strict_base64
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify import Claims, Proof, read_proof
 from anchord.errors import (

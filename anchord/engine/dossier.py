@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anchord.core.header import display
-from anchord.core.keyring import utc
 from anchord.core.model import Block
+from anchord.core.moment import utc
 from anchord.core.trust import Trust
 from anchord.core.verify import Claims, Proof, check_claims, check_depth
 from anchord.core.verify_event import EventProved

@@ -15,8 +15,9 @@ from anchord.core.bundle_text import render_bundle, whole_event
 from anchord.core.canonical import pith_suffix
 from anchord.core.event import canonical_body, event_digest
 from anchord.core.key_document import to_document
-from anchord.core.keyring import Keyring, utc
+from anchord.core.keyring import Keyring
 from anchord.core.model import Batch, BatchState, Member, Record, SignedRow, StoredRecord, Tile
+from anchord.core.moment import utc
 from anchord.engine.ledger import Renderer, read_event
 from anchord.engine.proofs import Joiner, check_proof, record_ots
 from anchord.engine.stored import check_record

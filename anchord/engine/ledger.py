@@ -12,7 +12,6 @@ import base64
 import hashlib
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +19,7 @@ import msgspec
 from anchord.core import event
 from anchord.core.canonical import record_id as id_of
 from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
+from anchord.core.moment import utc
 from anchord.engine.proofs import Joiner
 from anchord.errors import ConfigError, FatalError, LedgerError
 from anchord.ports import BulkSigner, Signer
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 _TILES_PER_TRANSACTION = 8
 _SIGNING_THREADS = 2
 """Signing leaves the interpreter, so two threads use two cores."""
-
-
-def utc(moment: int) -> str:
-    """Return Unix seconds as events write them."""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # ---------------------------------------------------------------------- intents

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anchord.core.keyring import utc
 from anchord.core.model import BatchState, Scheme
+from anchord.core.moment import utc
 from anchord.engine.ledger import live_anchored
 from anchord.engine.proofs import check_proof
 from anchord.errors import FatalError

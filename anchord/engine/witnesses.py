@@ -12,8 +12,8 @@ import msgspec
 
 from anchord.core.chain import MAX_FUTURE_S
 from anchord.core.header import HEADER_SIZE, block_hash, parse_header
-from anchord.core.keyring import utc
 from anchord.core.model import Block
+from anchord.core.moment import utc
 from anchord.errors import ProtocolError, TransientError
 
 if TYPE_CHECKING:

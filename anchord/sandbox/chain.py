@@ -27,10 +27,9 @@ from anchord.sandbox.block import (
     mine_header,
 )
 
-MATURITY = 100
-"""A coinbase can be spent this many blocks later (Core: consensus.h COINBASE_MATURITY)."""
 FLOOR = 115
-"""Height below which no reorg goes, so that the first coins stay spendable."""
+"""Height below which no reorg goes, so that the first coins stay spendable: a coinbase is after
+100 blocks (Core: consensus.h COINBASE_MATURITY)."""
 START = 130
 """Height a new chain starts with."""
 SPACING_S = 600

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from anchord.errors import ConfigError
@@ -192,12 +191,7 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.stop()
 
     @property

@@ -5,25 +5,16 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 from support.check_ledger import check_all_anchored, live_anchored
-from support.parties import FakeCalendar, FakeChain, FakeSigner, make_parts
+from support.parties import FakeCalendar, FakeChain, FakeSigner, Stopping, make_parts
 from support.passes import Passes, adoption, bare, numbered
 
 from anchord.core.model import NewSeries
+from anchord.core.moment import utc
 from anchord.engine import ledger
 from anchord.engine.run import run_pass
 from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError
 
 MANY = 1024 + 10
-
-
-class Stopping(FakeSigner):
-    left = 10**9
-
-    def sign(self, digest):
-        self.left -= 1
-        if self.left < 0:
-            raise ConfigError("the key is locked")
-        return super().sign(digest)
 
 
 def rotated(parts, signer, signer_for):
@@ -91,7 +82,7 @@ def test_a_key_that_is_gone_is_relieved_by_the_new_one_with_the_date_of_now(worl
     row = store.ledger.of_record(MANY)[0]
     event = ledger.read_event(store, store.records.get(MANY), row)
     assert event["signer"]["key_id"] == "new-key"
-    assert event["created_at"] == ledger.utc(go.clock.now()) > last["created_at"]
+    assert event["created_at"] == utc(go.clock.now()) > last["created_at"]
     assert go(1).signed == 0
 
 

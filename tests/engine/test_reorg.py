@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.check_ledger import check_all_anchored, check_ledger, live_anchored
-from support.parties import FakeChain, FakeSigner, make_parts, solve
+from support.parties import FakeChain, Stopping, make_parts, solve
 from support.passes import Passes, bare
 
 from anchord.core.header import block_hash, parse_header
@@ -14,18 +14,6 @@ from anchord.errors import ConfigError
 
 MANY = 1024 + 10
 """More than one transaction's worth of events, when that is one tile."""
-
-
-class Stopping(FakeSigner):
-    """Refuses to sign after so many signatures."""
-
-    left = 10**9
-
-    def sign(self, digest):
-        self.left -= 1
-        if self.left < 0:
-            raise ConfigError("the key is locked")
-        return super().sign(digest)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from anchord.core.bundle_text import render_bundle, whole_event
 from anchord.core.canonical import pith_number
 from anchord.core.event import ANCHORED, WITHDRAWN, canonical_body, event_digest, signer_block
 from anchord.core.key_document import to_document
-from anchord.core.keyring import utc
 from anchord.core.model import Record
+from anchord.core.moment import utc
 from anchord.core.proof import parse_timestamp, serialise_detached
 from anchord.core.verify import read_proof
 from support.parties import START, URI_A, FakeCalendar, FakeChain, FakeSigner, mine_together

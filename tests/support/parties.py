@@ -77,6 +77,18 @@ class FakeSigner:
         return make_keyring([self.public(own=True, active=True), *more])
 
 
+class Stopping(FakeSigner):
+    """Refuses to sign after so many signatures."""
+
+    left = 10**9
+
+    def sign(self, digest: bytes) -> bytes:
+        self.left -= 1
+        if self.left < 0:
+            raise ConfigError("the key is locked")
+        return super().sign(digest)
+
+
 class FakeChain:
     """A header source over a chain that a test mines.
 

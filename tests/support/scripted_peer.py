@@ -9,7 +9,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from anchord.core.header import block_hash
@@ -157,12 +156,7 @@ class ScriptedPeer:
         self._spawn(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.stopping.set()
         for open_socket in [self._server, *self._connections]:
             with contextlib.suppress(OSError):

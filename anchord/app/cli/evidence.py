@@ -29,8 +29,6 @@ from anchord.engine.header_view import HeaderView
 from anchord.errors import AnchordError, ConfigError, RefusedError, VerificationError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from anchord.engine.report import Report
     from anchord.ports import HeaderSource
 
@@ -89,12 +87,7 @@ class Verifier:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         for source in self._sources:
             source.close()
         if self._app is not None:

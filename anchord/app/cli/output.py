@@ -6,6 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from anchord.core import moment as moments
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -83,8 +85,4 @@ def progress(*, quiet: bool = False) -> Progress:
 
 def utc(moment: int | None) -> str | None:
     """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ`, or None for None."""
-    from datetime import UTC, datetime
-
-    if moment is None:
-        return None
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if moment is None else moments.utc(moment)

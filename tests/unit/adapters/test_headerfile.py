@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.headerfiles import branch, chain, fill, opened
 from support.mining import NOW, mine
 
 from anchord.adapters.headers import chainmemo
 from anchord.adapters.headers.chainfile import ChainFile, writing
-from anchord.core.chain import ChainState, HeaderError, extend, start
+from anchord.core.chain import HeaderError, extend, start
 from anchord.core.network import MAINNET, REGTEST
 from anchord.errors import ConfigError, ProtocolError
-
-
-@cache
-def chain() -> tuple[bytes, ChainState]:
-    return mine(3000)
-
-
-@cache
-def branch() -> tuple[bytes, ChainState]:
-    """Forks at 2990 and is longer by one."""
-    state = extend(start(REGTEST), chain()[0][: 2990 * 80], REGTEST, NOW)
-    return mine(11, after=state, salt=7)
 
 
 @pytest.fixture
@@ -39,16 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filled(path: Path) -> Path:
-    with writing(path, REGTEST) as file:
-        for at in range(0, 3000 * 80, 160_000):
-            file.append(chain()[0][at : at + 160_000], NOW)
-    return path
-
-
-def opened(path: Path) -> tuple[ChainState | None, list[str]]:
-    file = ChainFile(path, REGTEST)
-    file.close()
-    return file.state, file.notes
+    return fill(path)
 
 
 def test_the_file_is_headers_back_to_back_from_genesis(filled: Path) -> None:

@@ -5,31 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
+from support.headerfiles import branch, chain, fill, opened
 from support.mining import NOW, mine
 from support.syncing import FixedClock
 
 from anchord.adapters.headers import chainmemo
 from anchord.adapters.headers.chainfile import ChainFile, writing
 from anchord.adapters.headers.headerfile import HeaderFileSource
-from anchord.core.chain import ChainState, extend, start
 from anchord.core.network import MAINNET, REGTEST
 from anchord.errors import FatalError, ProtocolError, StoreBusyError, TransientError
-
-
-@cache
-def chain() -> tuple[bytes, ChainState]:
-    return mine(3000)
-
-
-@cache
-def branch() -> tuple[bytes, ChainState]:
-    """Forks at 2990 and is longer by one."""
-    state = extend(start(REGTEST), chain()[0][: 2990 * 80], REGTEST, NOW)
-    return mine(11, after=state, salt=7)
 
 
 @pytest.fixture
@@ -39,16 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filled(path: Path) -> Path:
-    with writing(path, REGTEST) as file:
-        for at in range(0, 3000 * 80, 160_000):
-            file.append(chain()[0][at : at + 160_000], NOW)
-    return path
-
-
-def opened(path: Path) -> tuple[ChainState | None, list[str]]:
-    file = ChainFile(path, REGTEST)
-    file.close()
-    return file.state, file.notes
+    return fill(path)
 
 
 def source(path: Path, network: str = "regtest") -> HeaderFileSource:

@@ -14,7 +14,8 @@ from support.parties import START, FakeChain, FakeSigner
 from support.workplace import sample
 
 from anchord.core.keyring import REGISTRY_KEY, make_keyring
-from anchord.core.receipt import check_receipt, seconds
+from anchord.core.moment import seconds
+from anchord.core.receipt import check_receipt
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify_event import read_event, withdrawn
 from anchord.errors import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.evidence import mined, waiting
 from support.parties import FakeChain
 
-from anchord.core.keyring import utc
+from anchord.core.moment import utc
 from anchord.core.proof import Found, parse_detached
 from anchord.core.verify import Claims, check_claims, check_depth, confirm, read_proof
 from anchord.errors import AnchordError, AttestationError, DigestMismatchError, RefusedError
