@@ -17,6 +17,7 @@ from anchord.core.proof import attach, merge, parse_timestamp
 from anchord.core.retry import next_attempt
 from anchord.engine import ledger
 from anchord.engine.lanes import Lanes
+from anchord.engine.parts import RARELY, Parts
 from anchord.engine.proofs import proof_of, written
 from anchord.errors import AnchordError, ProtocolError, RefusedError, TransientError
 from anchord.ports import Calendar, NotYet, Submitted, Upgraded
@@ -24,13 +25,10 @@ from anchord.ports import Calendar, NotYet, Submitted, Upgraded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anchord.engine.parts import Parts
 
 NONCE_BYTES = 16
 ASK_AT_ONCE = 256
 """Commitments asked for between two writes of their answers."""
-_RARELY = 24
-"""Times the longest wait, for paths that are welcome but not needed any more."""
 
 
 def free_orphans(parts: Parts, now: int) -> None:
@@ -323,7 +321,7 @@ def _ask_again(
         now,
         pending.attempts + 1,
         shortest_s=parts.policy.poll_min_s,
-        longest_s=parts.policy.poll_max_s * (_RARELY if rarely else 1),
+        longest_s=parts.policy.poll_max_s * (RARELY if rarely else 1),
     )
 
 
@@ -351,7 +349,7 @@ def _later(
         now,
         attempts,
         shortest_s=parts.policy.poll_min_s,
-        longest_s=parts.policy.poll_max_s * (_RARELY if rarely else 1),
+        longest_s=parts.policy.poll_max_s * (RARELY if rarely else 1),
         retry_after_s=retry_after_s,
     )
 

@@ -16,18 +16,16 @@ from anchord.core.model import Batch, BatchChange, BatchState, Block
 from anchord.core.paths import unattested
 from anchord.core.proof import Attestation, Found, Timestamp, attestations, drop, serialise
 from anchord.engine import ledger
+from anchord.engine.parts import RARELY, Parts
 from anchord.engine.proofs import proof_of
 from anchord.engine.witnesses import Later, Void, Witnesses
 from anchord.errors import ProtocolError, TransientError
 
 if TYPE_CHECKING:
     from anchord.core.model import NewSeries
-    from anchord.engine.parts import Parts
 
 _BLOCK_S = 600
 """What a block takes, on average."""
-_RARELY = 24
-"""Times the longest wait: how often something is looked at that need not change soon."""
 _NO_BLOCK: dict[str, Any] = dict.fromkeys(
     ("attested_at", "anchored_at", "final_at", "block_height", "block_hash", "block_merkle_root",
      "block_time")
@@ -230,7 +228,7 @@ def _look_again(parts: Parts, now: int, findings: Findings) -> int | None:
         return None
     policy = parts.policy
     blocks = min(later.blocks for later in findings.later)
-    wait_s = min(blocks * _BLOCK_S // 2, _RARELY * policy.poll_max_s)
+    wait_s = min(blocks * _BLOCK_S // 2, RARELY * policy.poll_max_s)
     return now + max(wait_s if blocks > 1 else 0, policy.poll_min_s, 1)
 
 
@@ -240,7 +238,7 @@ def _anchored_columns(
     """Return the columns of an anchored batch; its block is the one its live events name."""
     policy = parts.policy
     missing = policy.final_confirmations - block.confirmations
-    wait_s = max(min(missing * _BLOCK_S // 2, _RARELY * policy.poll_max_s), policy.poll_min_s, 1)
+    wait_s = max(min(missing * _BLOCK_S // 2, RARELY * policy.poll_max_s), policy.poll_min_s, 1)
     kept = batch.state is BatchState.ANCHORED and not withdrawn
     return {
         "state": BatchState.ANCHORED.value,

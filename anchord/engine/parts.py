@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from anchord.ports.store import Store
 
 
+RARELY = 24
+"""Times the longest wait: how often something is looked at that need not change soon."""
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of the configuration's [anchoring] and [headers] tables."""
 

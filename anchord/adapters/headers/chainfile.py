@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anchord.adapters.disk import sync_folder
 from anchord.adapters.headers.chainmemo import load_memo, save_memo
 from anchord.adapters.headers.durable import (
     disk,
     locked,
     read_exactly,
-    sync_folder,
     write_all,
 )
 from anchord.core.chain import ChainState, HeaderError, extend, start
@@ -159,7 +159,7 @@ class ChainFile:
         """
         with disk(self.path):
             fresh.replace(self.path)
-            sync_folder(self.path)
+            sync_folder(self.path.parent)
             self.close()
             self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             self.state, self._digest = state, digest
@@ -255,7 +255,7 @@ class ChainFile:
             write_all(self._fd, self.network.genesis, 0)
             self.state = start(self.network)
             self._digest = hashlib.sha256(self.network.genesis)
-            sync_folder(self.path)
+            sync_folder(self.path.parent)
         size = (self.tip.height + 1) * HEADER_SIZE
         if os.fstat(self._fd).st_size != size:
             os.ftruncate(self._fd, size)

@@ -57,15 +57,6 @@ def disk(path: Path) -> Iterator[None]:
         ) from error
 
 
-def sync_folder(path: Path) -> None:
-    """Make a file's name in its folder survive a power cut."""
-    fd = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def write_all(fd: int, data: bytes, offset: int) -> None:
     """Write every byte at `offset`, however often the system stops short."""
     view = memoryview(data)

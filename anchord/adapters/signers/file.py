@@ -20,12 +20,12 @@ from pathlib import Path
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from anchord.adapters.disk import sync_folder
 from anchord.adapters.signers.keyring import change_keyring, load_keyring
 from anchord.adapters.signers.private_key import (
     check_folder,
     read_passphrase,
     read_private_key,
-    sync_folder,
     write_private_key,
 )
 from anchord.adapters.signers.worker import Worker

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from anchord.adapters.signers.private_key import sync_folder
+from anchord.adapters.disk import sync_folder
 from anchord.core.key_document import decode_key
 from anchord.core.keyring import (
     ALGORITHM,

@@ -15,6 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from anchord.adapters.disk import sync_folder
 from anchord.errors import ConfigError
 
 CREDENTIAL = "anchord-passphrase"
@@ -118,15 +119,6 @@ def write_private_key(path: Path, key: Ed25519PrivateKey, passphrase: bytes | No
         raise ConfigError(f"{path} exists: a private key is never overwritten") from None
     except OSError as error:
         raise ConfigError(f"the private key {path} cannot be written: {error.strerror}") from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def read_private_key(
