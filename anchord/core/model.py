@@ -177,6 +177,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """JSON object: the events' `signer`."""
     key_id: str
     withdraws: int | None
+    file_id: int | None
+    """The file that the members of an `item_stored` series are in."""
     start: int
     stop: int
     next: int
@@ -213,6 +215,7 @@ class NewSeries(msgspec.Struct, frozen=True, kw_only=True):
     signer: bytes
     key_id: str
     withdraws: int | None = None
+    file_id: int | None = None
     start: int = 0
     stop: int
 

@@ -116,6 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
         """Serve a POST."""
         self._serve("POST")
 
+    def do_PUT(self) -> None:
+        """Serve a PUT."""
+        self._serve("PUT")
+
+    def do_DELETE(self) -> None:
+        """Serve a DELETE."""
+        self._serve("DELETE")
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (name of the base class)
         """Say nothing: requests are counted instead."""
 

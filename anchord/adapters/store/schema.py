@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration this code needs; a store with another one is refused."""
 
 metadata = sa.MetaData(
@@ -105,7 +105,21 @@ batches = sa.Table(
     sa.Column("anchored_at", Moment),
     sa.Column("final_at", Moment),
     sa.Column("note", sa.Text),
+    sa.Column("packed", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("claimed", sa.Integer, nullable=False, server_default="0"),
     sa.Index("ix_batches_state", "state"),
+    sa.Index(
+        "ix_batches_unpacked",
+        "id",
+        sqlite_where=sa.text("packed < size"),
+        postgresql_where=sa.text("packed < size"),
+    ),
+    sa.Index(
+        "ix_batches_unclaimed",
+        "id",
+        sqlite_where=sa.text("claimed < size"),
+        postgresql_where=sa.text("claimed < size"),
+    ),
     sa.Index("ix_batches_next_check_at", "next_check_at"),
     sa.Index("ix_batches_record_id", "record_id"),
     sa.UniqueConstraint("record_id", "adopted_sha256"),
@@ -113,7 +127,8 @@ batches = sa.Table(
 """One row a Merkle root (kind "sealed") or an adopted `.ots` file (kind "adopted", size 1).
 
 `proof` is the serialised timestamp from `root` on, everything known so far merged; NULL until a
-calendar answered. `driving` counts the records whose `batch_id` this is.
+calendar answered. `driving` counts the records whose `batch_id` this is. Members before `packed`
+are in files of items, members before `claimed` were looked at for a URL to capture.
 """
 
 tiles = sa.Table(
@@ -190,10 +205,11 @@ series = sa.Table(
     sa.Column("signer", sa.LargeBinary, nullable=False),
     sa.Column("key_id", sa.Text, nullable=False),
     sa.Column("withdraws", Id),
+    sa.Column("file_id", Id),
     sa.Column("start", sa.Integer, nullable=False),
     sa.Column("stop", sa.Integer, nullable=False),
     sa.Column("next", sa.Integer, nullable=False),
-    sa.Index("ix_series_batch_id", "batch_id"),
+    sa.Index("ix_series_batch_type", "batch_id", "event_type"),
     sa.Index(
         "ix_series_open",
         "id",
@@ -204,7 +220,8 @@ series = sa.Table(
 """Events of one type for the members [start, stop) of a batch, decided at one moment.
 
 The row is the intent: written with the batch's change of state, in one transaction. `next` moves
-with the appended events, so a killed pass continues where the ledger ends.
+with the appended events, so a killed pass continues where the ledger ends. `file_id` names the file
+that the members of an `item_stored` series are in.
 """
 
 events = sa.Table(
@@ -232,3 +249,127 @@ calendars = sa.Table(
     sa.Column("failures", sa.Integer, nullable=False),
 )
 """Health by calendar: `failures` counts since the last success."""
+
+captures = sa.Table(
+    "captures",
+    metadata,
+    _id(),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("record_id", Id, nullable=False),
+    sa.Column("batch_id", Id, nullable=False),
+    sa.Column("place", sa.Integer, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("contains", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", Moment),
+    sa.Column("job_id", sa.Text),
+    sa.Column("submitted_at", Moment),
+    sa.Column("deadline_at", Moment),
+    sa.Column("since_at", Moment),
+    sa.Column("timestamp", sa.Text),
+    sa.Column("final_url", sa.Text),
+    sa.Column("http_status", sa.Integer),
+    sa.Column("adopted", sa.SmallInteger, nullable=False),
+    sa.Column("checks", sa.Integer, nullable=False),
+    sa.Column("reported_at", Moment),
+    sa.Column("sha256", sa.LargeBinary(32)),
+    sa.Column("size", sa.BigInteger),
+    sa.Column("x_archive_src", sa.Text),
+    sa.Column("series_id", Id),
+    sa.Column("stored_at", Moment),
+    sa.Column("confirmed_at", Moment),
+    sa.Column("confirmations", sa.Integer, nullable=False),
+    sa.Column("lost", sa.Integer, nullable=False),
+    sa.Column("code", sa.Text),
+    sa.Column("note", sa.Text),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("record_id", "role"),
+    sa.Index("ix_captures_due", "state", "next_attempt_at", "id"),
+)
+"""One row a URL of a record; `place` is the record's leaf number in `batch_id`."""
+
+lanes = sa.Table(
+    "lanes",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("grants", sa.LargeBinary, nullable=False),
+    sa.Column("day", sa.Integer, nullable=False),
+    sa.Column("used", sa.Integer, nullable=False),
+    sa.Column("until", Moment),
+    sa.Column("strikes", sa.Integer, nullable=False),
+    sa.Column("code", sa.Text),
+    sa.Column("note", sa.Text),
+    sa.Column("stopped", sa.SmallInteger, nullable=False),
+    sa.Column("alert", sa.Text),
+    sa.Column("seen", sa.LargeBinary),
+    sa.Column("changed_at", Moment, nullable=False),
+)
+"""Paces and pauses, by way to a service; `grants` are moments, 8 bytes each, big-endian."""
+
+items = sa.Table(
+    "items",
+    metadata,
+    _id(),
+    sa.Column("identifier", sa.Text, nullable=False, unique=True),
+    sa.Column("day", sa.Integer, nullable=False),
+    sa.Column("part", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("seen_at", Moment),
+    sa.Column("note", sa.Text),
+    sa.UniqueConstraint("day", "part"),
+)
+"""One row a container at archive.org."""
+
+files = sa.Table(
+    "files",
+    metadata,
+    _id(),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("item_id", Id, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("beside", Id),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("md5", sa.LargeBinary(16), nullable=False),
+    sa.Column("sha1", sa.LargeBinary(20), nullable=False),
+    sa.Column("sha256", sa.LargeBinary(32), nullable=False),
+    sa.Column("members", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", Moment),
+    sa.Column("checks", sa.Integer, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("sent_at", Moment),
+    sa.Column("stored_at", Moment),
+    sa.Column("confirmed_at", Moment),
+    sa.Column("confirmations", sa.Integer, nullable=False),
+    sa.Column("code", sa.Text),
+    sa.Column("note", sa.Text),
+    sa.UniqueConstraint("item_id", "name"),
+    sa.Index("ix_files_due", "state", "next_attempt_at", "id"),
+)
+"""One row a file of an item: a ZIP of bundles, its manifest, or a day's manifest."""
+
+file_ranges = sa.Table(
+    "file_ranges",
+    metadata,
+    sa.Column("file_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("batch_id", Id, nullable=False),
+    sa.Column("start", sa.Integer, nullable=False),
+    sa.Column("stop", sa.Integer, nullable=False),
+    sa.Index("ix_file_ranges_batch_id", "batch_id", "start"),
+)
+"""Which members of which batches a ZIP holds, in its order."""
+
+file_members = sa.Table(
+    "file_members",
+    metadata,
+    sa.Column("file_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("sha256s", sa.LargeBinary, nullable=False),
+)
+"""SHA-256 of each member of a ZIP, 32 bytes each, in its order."""
