@@ -1,0 +1,1 @@
+"""The Internet Archive: captures of the Wayback Machine, and items with the files in them."""
