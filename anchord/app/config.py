@@ -13,29 +13,22 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from anchord.app.archive_config import ArchiveConfig, check_archive
+from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.errors import ConfigError
 
-_DECADE_S = 315_360_000
-"""More is a typing mistake, and dates that far away cannot be reckoned with."""
-PositiveInt = Annotated[int, msgspec.Meta(ge=1, le=_DECADE_S)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=_DECADE_S)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Network = Literal["mainnet", "testnet4", "signet", "regtest"]
 SourceName = Literal["file", "node", "explorers"]
 
 
-class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file; an unknown key is an error, so a typing mistake is never silent."""
-
-
-class StoreConfig(_Section, frozen=True, kw_only=True):
+class StoreConfig(Section, frozen=True, kw_only=True):
     """Where state lives."""
 
     url: str = "sqlite:///anchord.db"
     """SQLAlchemy URL; a relative SQLite path is relative to this file."""
 
 
-class SignerConfig(_Section, frozen=True, kw_only=True):
+class SignerConfig(Section, frozen=True, kw_only=True):
     """Who signs the events."""
 
     key_dir: str = "keys"
@@ -47,7 +40,7 @@ class SignerConfig(_Section, frozen=True, kw_only=True):
     """Who signs, as events state it: usually a host name."""
 
 
-class CalendarConfig(_Section, frozen=True, kw_only=True):
+class CalendarConfig(Section, frozen=True, kw_only=True):
     """One OpenTimestamps calendar."""
 
     url: str
@@ -67,7 +60,7 @@ def default_calendars() -> list[CalendarConfig]:
     return [CalendarConfig(url=url, uris=[uri]) for url, uri in pairs]
 
 
-class AnchoringConfig(_Section, frozen=True, kw_only=True):
+class AnchoringConfig(Section, frozen=True, kw_only=True):
     """How records get into Bitcoin."""
 
     min_answers: PositiveInt = 2
@@ -93,7 +86,7 @@ class AnchoringConfig(_Section, frozen=True, kw_only=True):
     """The calendars; `[[anchoring.calendars]]` tables replace the default four."""
 
 
-class NodeConfig(_Section, frozen=True, kw_only=True):
+class NodeConfig(Section, frozen=True, kw_only=True):
     """A Bitcoin Core node of your own (pruned is enough)."""
 
     url: str = "http://127.0.0.1:8332"
@@ -106,7 +99,7 @@ class NodeConfig(_Section, frozen=True, kw_only=True):
     """File whose first line is the RPC password."""
 
 
-class ExplorersConfig(_Section, frozen=True, kw_only=True):
+class ExplorersConfig(Section, frozen=True, kw_only=True):
     """Esplora servers; they must agree with each other, so at least two."""
 
     urls: list[str] = msgspec.field(
@@ -117,7 +110,7 @@ class ExplorersConfig(_Section, frozen=True, kw_only=True):
     """How many must give the same header."""
 
 
-class HeaderFileConfig(_Section, frozen=True, kw_only=True):
+class HeaderFileConfig(Section, frozen=True, kw_only=True):
     """Anchord's own header file, synced over the Bitcoin P2P protocol."""
 
     path: str = "headers.bin"
@@ -130,7 +123,7 @@ class HeaderFileConfig(_Section, frozen=True, kw_only=True):
     """A peer that sends nothing for this long is dropped."""
 
 
-class HeadersConfig(_Section, frozen=True, kw_only=True):
+class HeadersConfig(Section, frozen=True, kw_only=True):
     """Which witnesses of the Bitcoin chain are asked; all that answer must agree."""
 
     network: Network = "mainnet"
@@ -141,13 +134,14 @@ class HeadersConfig(_Section, frozen=True, kw_only=True):
     explorers: ExplorersConfig = msgspec.field(default_factory=ExplorersConfig)
 
 
-class Config(_Section, frozen=True, kw_only=True):
+class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
     signer: SignerConfig = msgspec.field(default_factory=SignerConfig)
     anchoring: AnchoringConfig = msgspec.field(default_factory=AnchoringConfig)
     headers: HeadersConfig = msgspec.field(default_factory=HeadersConfig)
+    archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -220,6 +214,10 @@ def _check(config: Config, file: Path) -> None:
     for wrong, message in problems:
         if wrong:
             raise ConfigError(f"{file}: {message}")
+    try:
+        check_archive(config.archive)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
 
 
 def _check_paths(config: Config, file: Path) -> None:
@@ -232,6 +230,8 @@ def _check_paths(config: Config, file: Path) -> None:
         "headers.file.path": headers.file.path,
         "headers.node.cookie_file": headers.node.cookie_file or "-",
         "headers.node.password_file": headers.node.password_file or "-",
+        "archive.credentials_file": config.archive.credentials_file or "-",
+        "archive.account_dir": config.archive.account_dir or "-",
     }
     for key, value in named.items():
         if not value or not value.isprintable():
