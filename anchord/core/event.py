@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 SUBMITTED = "timestamp_submitted"
 ANCHORED = "timestamp_anchored"
 WITHDRAWN = "facet_withdrawn"
+CAPTURED = "capture_stored"
+ITEM_STORED = "item_stored"
 TARGET = "timestamp"
 """Target of every event about the facet `anchored`."""
+STORAGE = "storage"
+"""Target of every event about the facet `stored`."""
+TIMESTAMPS = (SUBMITTED, ANCHORED)
+"""Event types about the facet `anchored`, withdrawals aside."""
 
 NO_CHAIN = bytes(32)
 """What the first row of a ledger chains to."""
 
-_SLOTS = ("canonical_sha256", "proof_b64", "proof_sha256", "withdraws")
+_SLOTS = (
+    "canonical_sha256", "member", "member_sha256", "proof_b64", "proof_sha256", "withdraws",
+)  # fmt: skip
 """Payload fields that differ from record to record; the rest is common to a series."""
 
 _MARK = "\x00{}\x00"
@@ -109,6 +117,7 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
     """The payload without the fields that differ by record."""
     slots: tuple[str, ...]
     """Names of the payload fields that differ by record, canonical_sha256 among them."""
+    target: str = TARGET
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -128,6 +137,11 @@ class Template(msgspec.Struct, frozen=True):
         pattern = self.pattern
         rows = zip(*[columns[name] for name in self.order], strict=True)
         return [pattern % row for row in rows]
+
+
+def member_name(digest: bytes) -> str:
+    """Return what a record's bundle is called within a ZIP of bundles."""
+    return digest.hex() + ".json"
 
 
 def subject(*, number: str | None, record_id: str) -> bytes:
@@ -152,7 +166,7 @@ def template(common: Common) -> Template:
         "payload": {**common.payload, **{name: _MARK.format(name) for name in common.slots}},
         "signer": common.signer,
         "subject": _MARK.format("subject"),
-        "target": TARGET,
+        "target": common.target,
     }
     fields = _GAP.split(canonical_body(body))
     order = tuple(name.decode("ascii") for name in fields[1::2])

@@ -16,10 +16,20 @@ from anchord.core.canonical import pith_suffix
 from anchord.core.event import canonical_body, event_digest
 from anchord.core.key_document import to_document
 from anchord.core.keyring import Keyring
-from anchord.core.model import Batch, BatchState, Member, Record, SignedRow, StoredRecord, Tile
+from anchord.core.model import (
+    Batch,
+    BatchState,
+    Member,
+    Record,
+    Series,
+    SignedRow,
+    StoredRecord,
+    Tile,
+)
 from anchord.core.moment import utc
-from anchord.engine.ledger import Renderer, read_event
+from anchord.engine.ledger import read_event
 from anchord.engine.proofs import Joiner, check_proof, record_ots
+from anchord.engine.rendering import Renderer
 from anchord.engine.stored import check_record
 from anchord.errors import FatalError, LedgerError
 
@@ -222,21 +232,31 @@ def _tile_events(
             by_series.setdefault(row.series_id, {})[row.record_id] = row
     texts: dict[int, bytes] = {}
     signers: dict[int, str] = {}
-    for series_id in by_series:
+    for series_id, rows_of in by_series.items():
         series = store.ledger.get_series(series_id)
         signers[series_id] = series.key_id
         if series.batch_id != batch.id:
             continue
-        # A series covers neighbours, so what it signed of a tile is one run of members.
-        found = store.ledger.ids_in_series(series_id, [m.record_id for m in tile.members])
-        members = tuple(m for m in tile.members if m.record_id in found)
-        part = Tile(tile.tile, tile.leaves, members)
-        numbered = [found[member.record_id].numbered for member in members]
-        bodies = Renderer(store, batch, series).bodies(part, numbered)
-        for member, body in zip(members, bodies, strict=True):
-            row = found[member.record_id]
+        for row, body in _bodies(store, batch, tile, series, rows_of):
             texts[row.seq] = _checked(body, row)
     return texts, signers
+
+
+def _bodies(
+    store: Store, batch: Batch, tile: Tile, series: Series, rows: dict[int, SignedRow]
+) -> list[tuple[SignedRow, bytes]]:
+    """Render what one series says of a tile's records."""
+    renderer = Renderer(store, batch, series)
+    if series.proof is None:
+        members = [member for member in tile.members if member.record_id in rows]
+        found = [rows[member.record_id] for member in members]
+        return list(zip(found, renderer.bare(members, [r.numbered for r in found]), strict=True))
+    # A series covers neighbours, so what it signed of a tile is one run of members.
+    rows = store.ledger.ids_in_series(series.id, [m.record_id for m in tile.members])
+    run = tuple(member for member in tile.members if member.record_id in rows)
+    found = [rows[member.record_id] for member in run]
+    part = Tile(tile.tile, tile.leaves, run)
+    return list(zip(found, renderer.bodies(part, [r.numbered for r in found]), strict=True))
 
 
 def _checked(body: bytes, row: SignedRow) -> bytes:

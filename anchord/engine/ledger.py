@@ -9,7 +9,6 @@ moment is stored, so the next pass makes the same bytes again.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from anchord.core import event
-from anchord.core.canonical import record_id as id_of
+from anchord.core.canonical import pith_number
 from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
 from anchord.core.moment import utc
-from anchord.engine.proofs import Joiner
+from anchord.core.storage import Intent
+from anchord.engine.rendering import Renderer
 from anchord.errors import ConfigError, FatalError, LedgerError
 from anchord.ports import BulkSigner, Signer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from anchord.core.model import StoredRecord
+    from anchord.core.storage import Capture, ItemFile, Range
     from anchord.engine.parts import Parts
     from anchord.ports.store import Store
 
@@ -82,6 +83,62 @@ def withdrawn_series(parts: Parts, found: Series, reason: str, now: int) -> NewS
     )
 
 
+def capture_series(parts: Parts, capture: Capture, now: int) -> Intent:
+    """Intend `capture_stored` for a capture whose memento was replayed just now.
+
+    Args:
+        parts: whose key signs.
+        capture: with everything that was reported and replayed filled in.
+        now: when it was replayed.
+
+    Raises:
+        FatalError: a part of the receipt is missing; nothing is signed on less than a replay.
+    """
+    from anchord.core.capture import capture_url, moment_of
+
+    if capture.timestamp is None or capture.final_url is None or capture.sha256 is None:
+        raise FatalError(f"capture {capture.id} was not replayed, and must not be signed for")
+    if capture.http_status is None or not capture.x_archive_src:
+        raise FatalError(f"capture {capture.id} lacks status or source of what was replayed")
+    payload = {
+        "archive": "wayback",
+        "original_url": capture.url,
+        "final_url": capture.final_url,
+        "capture_url": capture_url(capture.timestamp, capture.final_url),
+        "captured_at": utc(moment_of(capture.timestamp)),
+        "http_status": capture.http_status,
+        "grade": "replayed",
+        "sha256": capture.sha256.hex(),
+        "size": capture.size or 0,
+        "x_archive_src": capture.x_archive_src,
+    }
+    new = _new(parts.signer, event.CAPTURED, payload, now, None, capture.place + 1)
+    return Intent(
+        batch_id=capture.batch_id, series=msgspec.structs.replace(new, start=capture.place)
+    )
+
+
+def item_series(
+    parts: Parts, file: ItemFile, ranges: Sequence[Range], now: int
+) -> tuple[Intent, ...]:
+    """Intend `item_stored` for every member of a ZIP that the item's metadata lists as ours."""
+    payload = {
+        "archive": "archive.org",
+        "identifier": file.identifier,
+        "file": file.name,
+        "size": file.size,
+        "md5": file.md5.hex(),
+        "sha1": file.sha1.hex(),
+        "sha256": file.sha256.hex(),
+    }
+    intents = []
+    for stretch in ranges:
+        new = _new(parts.signer, event.ITEM_STORED, payload, now, None, stretch.stop)
+        series = msgspec.structs.replace(new, start=stretch.start, file_id=file.id)
+        intents.append(Intent(batch_id=stretch.batch_id, series=series))
+    return tuple(intents)
+
+
 def _new(
     signer: Signer,
     event_type: str,
@@ -108,7 +165,7 @@ def _signer_json(signer: Signer) -> bytes:
 
 def live_anchored(store: Store, batch_id: int) -> list[Series]:
     """Return the anchored series of a batch that nothing has withdrawn."""
-    found = store.ledger.series_of(batch_id)
+    found = store.ledger.series_of(batch_id, (event.ANCHORED, event.WITHDRAWN))
     gone = {series.withdraws for series in found}
     return [
         series
@@ -117,73 +174,6 @@ def live_anchored(store: Store, batch_id: int) -> list[Series]:
         and series.id not in gone
         and series.stop > series.start
     ]
-
-
-# ---------------------------------------------------------------------- rendering
-
-
-class Renderer:
-    """Renders the bodies of a series, tile by tile."""
-
-    def __init__(self, store: Store, batch: Batch, series: Series) -> None:
-        self._store = store
-        self._series = series
-        self._slots = _slots(series)
-        common = event.Common(
-            event_type=series.event_type,
-            created_at=utc(series.created_at),
-            signer=json.loads(series.signer),
-            payload=json.loads(series.payload),
-            slots=self._slots,
-        )
-        self._template = event.template(common)
-        self._joiner = Joiner(batch, series.proof or b"")
-
-    def bodies(self, tile: Tile, numbered: Sequence[bool]) -> list[bytes]:
-        """Return the canonical bodies of a tile's members."""
-        columns = {
-            "subject": [
-                _subject(member, by_number=by_number)
-                for member, by_number in zip(tile.members, numbered, strict=True)
-            ],
-            "canonical_sha256": [member.digest.hex().encode() for member in tile.members],
-        }
-        if self._series.proof is None:
-            # Nothing is joined, but the subject still must be the record that was sealed.
-            self._joiner.check(tile)
-        else:
-            proofs = self._joiner.join_tile(tile)
-            sha256 = hashlib.sha256
-            columns["proof_sha256"] = [sha256(proof).hexdigest().encode() for proof in proofs]
-            if "proof_b64" in self._slots:
-                columns["proof_b64"] = [base64.b64encode(proof) for proof in proofs]
-        if self._series.withdraws is not None:
-            columns["withdraws"] = self._withdrawn(tile.members)
-        return self._template.render(columns)
-
-    def _withdrawn(self, members: Sequence[Member]) -> list[bytes]:
-        ids = [member.record_id for member in members]
-        rows = self._store.ledger.ids_in_series(self._series.withdraws or 0, ids)
-        missing = set(ids) - set(rows)
-        if missing:
-            raise FatalError(
-                f"series {self._series.id} withdraws events that are not in the ledger "
-                f"(record {min(missing)}): the store is damaged"
-            )
-        return [event.event_id(rows[key].event_id).encode() for key in ids]
-
-
-def _slots(series: Series) -> tuple[str, ...]:
-    if series.event_type == event.WITHDRAWN:
-        return ("canonical_sha256", "withdraws")
-    if series.event_type == event.ANCHORED:
-        return ("canonical_sha256", "proof_b64", "proof_sha256")
-    return ("canonical_sha256", "proof_sha256")
-
-
-def _subject(member: Member, *, by_number: bool) -> bytes:
-    number = member.number if by_number else None
-    return event.subject(number=number, record_id=id_of(member.digest))
 
 
 # ---------------------------------------------------------------------- appending
@@ -246,6 +236,7 @@ def _hand_over(parts: Parts, series: Series, now: int) -> None:
         signer=_signer_json(parts.signer),
         key_id=parts.signer.key_id,
         withdraws=series.withdraws,
+        file_id=series.file_id,
         start=series.next,
         stop=series.stop,
     )
@@ -345,6 +336,12 @@ def _sign_many(signer: Signer, digests: list[bytes]) -> list[bytes]:
 # ---------------------------------------------------------------------- reading
 
 
+def member_of(record: StoredRecord, index: int) -> Member:
+    """Return a record as the member of a batch, without its leaf."""
+    number = None if record.year is None else pith_number(record.digest, record.year)
+    return Member(index, record.id, record.digest, number, b"")
+
+
 def read_event(store: Store, record: StoredRecord, row: SignedRow) -> dict[str, Any]:
     """Return one whole signed event; its id proves that it was rendered exactly.
 
@@ -354,9 +351,14 @@ def read_event(store: Store, record: StoredRecord, row: SignedRow) -> dict[str, 
     """
     series = store.ledger.get_series(row.series_id)
     batch = store.batches.get(series.batch_id)
-    index = store.batches.index_of(batch, record.id)
-    tile = next(iter(store.batches.tiles(batch, index, index + 1)))
-    body = Renderer(store, batch, series).bodies(tile, [row.numbered])[0]
+    renderer = Renderer(store, batch, series)
+    single = series.stop - series.start == 1
+    index = series.start if single else store.batches.index_of(batch, record.id)
+    if series.proof is None:
+        body = renderer.bare([member_of(record, index)], [row.numbered])[0]
+    else:
+        tile = next(iter(store.batches.tiles(batch, index, index + 1)))
+        body = renderer.bodies(tile, [row.numbered])[0]
     if event.event_digest(body) != row.event_id:
         raise LedgerError(
             f"event {event.event_id(row.event_id)} (ledger row {row.seq}) does not recompute: "

@@ -12,6 +12,7 @@ import msgspec
 from anchord.engine import anchoring, checking, continuity, ledger
 
 if TYPE_CHECKING:
+    from anchord.engine.archiving import ArchiveReport, Archiving
     from anchord.engine.parts import Parts
 
 
@@ -33,10 +34,14 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Calls to calendars that failed and will be repeated."""
     problems: dict[str, str] = {}
     """What header sources that could not answer said, by name."""
+    stored: ArchiveReport | None = None
+    """What was done at the Internet Archive; None: nothing can be, see `anchord status`."""
 
 
-def run_pass(parts: Parts, now: int) -> PassReport:
-    """Seal, submit, upgrade, check, sign. Idle when nothing is due: then nothing is written.
+def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> PassReport:
+    """Seal, submit, upgrade, check, sign, store, sign. Nothing is written when nothing is due.
+
+    Calls to the Internet Archive may still be in flight when it returns; see `run_storing`.
 
     Raises:
         StoreBusyError: another pass runs on this store.
@@ -58,6 +63,7 @@ def run_pass(parts: Parts, now: int) -> PassReport:
             signed = ledger.append_all(parts, now)
         finally:
             submitting.finish()
+        stored = None if archiving is None else archiving.step(now)
         signed += ledger.append_all(parts, now)
     return PassReport(
         sealed=0 if batch is None else batch.size,
@@ -68,4 +74,18 @@ def run_pass(parts: Parts, now: int) -> PassReport:
         signed=signed,
         failed_calls=failed + submitting.failed,
         problems=problems,
+        stored=stored,
     )
+
+
+def run_storing(parts: Parts, now: int, archiving: Archiving) -> PassReport:
+    """Do only the storing part of a pass: take in what came back, start what is due, sign.
+
+    Raises:
+        StoreBusyError: another pass runs on this store.
+        FatalError: the store contradicts itself; nothing was signed on its word.
+    """
+    with parts.store.exclusive():
+        stored = archiving.step(now)
+        signed = ledger.append_all(parts, now)
+    return PassReport(stored=stored, signed=signed)

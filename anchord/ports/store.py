@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from anchord.core.model import (
@@ -196,8 +196,8 @@ class LedgerTable(Protocol):
         """Return series with events still to append."""
         ...
 
-    def series_of(self, batch_id: int) -> list[Series]:
-        """Return all series of a batch."""
+    def series_of(self, batch_id: int, event_types: Collection[str] | None = None) -> list[Series]:
+        """Return the series of a batch, of some types or of all."""
         ...
 
     def anchored_payload(self) -> bytes | None:

@@ -13,7 +13,7 @@ from anchord.core.model import BatchState, NewSeries, Series, SignedRow
 from anchord.errors import FatalError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _COLUMNS = ("seq", "record_id", "series_id", "numbered", "event_id", "signature", "chain")
 _before = events.alias("before")
@@ -32,9 +32,11 @@ class Ledger:
         with self._database.reading() as connection:
             return [_series(row) for row in connection.execute(query)]
 
-    def series_of(self, batch_id: int) -> list[Series]:
-        """Return all series of a batch, oldest first."""
+    def series_of(self, batch_id: int, event_types: Collection[str] | None = None) -> list[Series]:
+        """Return the series of a batch, of some types or of all, oldest first."""
         query = sa.select(series).where(series.c.batch_id == batch_id).order_by(series.c.id)
+        if event_types is not None:
+            query = query.where(series.c.event_type.in_(list(event_types)))
         with self._database.reading() as connection:
             return [_series(row) for row in connection.execute(query)]
 
