@@ -293,6 +293,8 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """As it was read; when its version has moved on, the change is not made."""
     columns: dict[str, Any]
     intents: tuple[Intent, ...] = ()
+    cut_series: tuple[int, ...] = ()
+    """Series that must not append any further event: the file was lost before all were signed."""
 
 
 class StoredCounts(msgspec.Struct, frozen=True, kw_only=True):
