@@ -5,13 +5,15 @@ A service says what is right; this file sends it, or spoils it when a fault stri
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -23,6 +25,8 @@ TEXT = "text/plain"
 MOVED = "/moved"
 """Where a redirect without a location leads: the same service, so that a client that follows
 redirects would get the right answer, and is found out by the count of `moved`."""
+_PIECE = 1 << 18
+_MAX_DRAIN = 1 << 28
 
 
 class HangUpError(Exception):
@@ -53,6 +57,23 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     sized: bool = True
     """Whether Content-Length is sent; without it the end of the connection ends the answer."""
+    file: Path | None = None
+    """Sent behind the body piece by piece, for what is too big to hold in memory."""
+
+    @property
+    def length(self) -> int:
+        """The bytes of body and file."""
+        return len(self.body) + (self.file.stat().st_size if self.file else 0)
+
+    def pieces(self, length: int) -> Iterator[bytes]:
+        """Yield the first `length` bytes of body and file."""
+        yield self.body[:length]
+        left = length - len(self.body)
+        if self.file is not None and left > 0:
+            with self.file.open("rb") as source:
+                while left > 0 and (piece := source.read(min(left, _PIECE))):
+                    left -= len(piece)
+                    yield piece
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
@@ -111,6 +132,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Serve a GET."""
         self._serve("GET")
+
+    def do_HEAD(self) -> None:
+        """Serve a HEAD: what a GET would be answered, without its body."""
+        self._serve("HEAD")
 
     def do_POST(self) -> None:
         """Serve a POST."""
@@ -201,8 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _drain(self) -> None:
         """Read what the client sends, so that closing is no reset."""
         length = self.headers.get("Content-Length", "0")
-        if length.isdigit():
-            self.rfile.read(min(int(length), 1 << 20))
+        left = min(int(length), _MAX_DRAIN) if length.isdigit() else 0
+        while left > 0 and (piece := self.rfile.read(min(left, _PIECE))):
+            left -= len(piece)
 
     def _head(self, answer: Answer, length: int) -> None:
         self.send_response(answer.status)
@@ -215,19 +241,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send(self, answer: Answer) -> None:
-        self._head(answer, len(answer.body))
-        if answer.status != HTTPStatus.NO_CONTENT:
-            self.wfile.write(answer.body)
+        length = answer.length
+        self._head(answer, length)
+        if answer.status != HTTPStatus.NO_CONTENT and self.command != "HEAD":
+            self._write(answer.pieces(length))
+
+    def _write(self, pieces: Iterator[bytes]) -> None:
+        for piece in pieces:
+            self.wfile.write(piece)
 
     def _send_half(self, answer: Answer, *, clean: bool) -> None:
-        half = answer.body[: len(answer.body) // 2]
-        self._head(answer, len(half) if clean else len(answer.body))
-        self.wfile.write(half)
+        half = answer.length // 2
+        self._head(answer, half if clean else answer.length)
+        self._write(answer.pieces(half))
         self.close_connection = True
 
     def _drip(self, answer: Answer, delay_s: float) -> None:
-        self._head(answer, len(answer.body))
-        for byte in answer.body:
+        self._head(answer, answer.length)
+        for byte in itertools.chain.from_iterable(answer.pieces(answer.length)):
             if not self.web.acceptor.hold(self.connection, delay_s):
                 break
             self.wfile.write(bytes([byte]))
