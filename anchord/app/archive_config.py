@@ -115,6 +115,8 @@ class ItemsConfig(Section, frozen=True, kw_only=True):
     prefix: str = ""
     """Items are named `<prefix>-YYYY-MM-DD`. Names are taken once and for all, and for everybody:
     choose with care. Empty: no item is made."""
+    spool_dir: str = "spool"
+    """Folder where ZIPs wait until archive.org has confirmed them."""
     collection: str = "opensource"
     """Collection of new items: `opensource` is open to every account, `test_collection` is for
     trials and emptied after 30 days. It cannot be changed by anchord later."""

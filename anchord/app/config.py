@@ -232,6 +232,7 @@ def _check_paths(config: Config, file: Path) -> None:
         "headers.node.password_file": headers.node.password_file or "-",
         "archive.credentials_file": config.archive.credentials_file or "-",
         "archive.account_dir": config.archive.account_dir or "-",
+        "archive.items.spool_dir": config.archive.items.spool_dir,
     }
     for key, value in named.items():
         if not value or not value.isprintable():

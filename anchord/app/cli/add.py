@@ -147,7 +147,8 @@ def own_files(loaded: Loaded) -> list[Path]:
     """Return what `anchord init` made: passed over when a folder around it is added."""
     config = loaded.config
     headers = config.headers.file.path
-    names = [config.signer.key_dir, headers, f"{headers}.lock"]
+    names = [config.signer.key_dir, headers, f"{headers}.lock", config.archive.items.spool_dir]
+    names += [name for name in (config.archive.credentials_file,) if name]
     if config.store.url.startswith("sqlite:///"):
         database = config.store.url.removeprefix("sqlite:///")
         names += [database + tail for tail in ("", "-wal", "-shm", "-journal", ".lock")]
