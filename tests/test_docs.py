@@ -219,7 +219,7 @@ def test_tree_example_recomputes() -> None:
     assert stated["root"] == hashlib.sha256(pair + leaves[2]).hexdigest()
 
 
-@pytest.mark.parametrize("name", ["submitted", "anchored", "withdrawn"])
+@pytest.mark.parametrize("name", ["submitted", "anchored", "withdrawn", "captured", "item"])
 def test_event_example_has_its_id_and_signature(name: str) -> None:
     event = json.loads(example(f"event-{name}"))
     signature = base64.b64decode(event.pop("signature_b64"))
@@ -232,7 +232,7 @@ def test_event_example_has_its_id_and_signature(name: str) -> None:
     assert base64.b64decode(facts("key")["public_key_b64"]) == raw
 
 
-@pytest.mark.parametrize("name", ["submitted", "anchored", "withdrawn"])
+@pytest.mark.parametrize("name", ["submitted", "anchored", "withdrawn", "captured", "item"])
 def test_event_example_is_what_anchord_renders(name: str) -> None:
     from anchord.core import event as core
 
@@ -246,6 +246,7 @@ def test_event_example_is_what_anchord_renders(name: str) -> None:
         signer=core.signer_block("example-2026", _example_key(), stated["signer"]["signer_id"]),
         payload={key: value for key, value in stated["payload"].items() if key not in slots},
         slots=slots,
+        target=stated["target"],
     )
     columns = {key: [stated["payload"][key].encode()] for key in slots}
     columns["subject"] = [core.subject(number=stated["subject_pith_number"], record_id="")]

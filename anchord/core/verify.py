@@ -32,9 +32,15 @@ Event (`read_event`)
 15. Events of others cannot be checked where their makers publish no rule; the registry's
     receipts inside them are checked (`check_receipt`): Ed25519 over the 32 bytes of the digest.
 
+Storage (`anchord.core.verify_stored`)
+17. `capture_stored`: a replay was signed for, nothing less; status 200, a hash, and a capture URL
+    that is the one of the final URL at that moment, not later than the event.
+18. `item_stored`: the member is this record's, and item, file and hashes are well formed.
+ What follows is who said where a copy is. Whether it still is there, only a download tells.
+
 Withdrawal (`withdrawn`)
 16. An event withdrawn by the same signer proves nothing. A key that is not trusted cannot
-    withdraw what a trusted one signed.
+    withdraw what a trusted one signed. A withdrawal has the target of what it withdraws.
 """
 
 from __future__ import annotations

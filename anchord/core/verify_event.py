@@ -9,12 +9,23 @@ from typing import Any
 import msgspec
 
 from anchord.core.canonical import pith_suffix, record_id
-from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN, canonical_body, event_digest
+from anchord.core.event import (
+    ANCHORED,
+    CAPTURED,
+    ITEM_STORED,
+    STORAGE,
+    SUBMITTED,
+    TARGET,
+    WITHDRAWN,
+    canonical_body,
+    event_digest,
+)
 from anchord.core.keyring import check_permitted, check_signature, fingerprint
 from anchord.core.moment import seconds
 from anchord.core.receipt import strict_base64
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify import Claims, Proof, read_proof
+from anchord.core.verify_stored import StoredClaim, read_stored
 from anchord.errors import (
     AttestationError,
     DigestMismatchError,
@@ -22,7 +33,7 @@ from anchord.errors import (
     VerificationError,
 )
 
-OWN_TYPES = frozenset((SUBMITTED, ANCHORED, WITHDRAWN, "capture_stored", "item_stored"))
+OWN_TYPES = frozenset((SUBMITTED, ANCHORED, WITHDRAWN, CAPTURED, ITEM_STORED))
 """Event types whose id and signature follow anchord's rules; nothing less is accepted of them."""
 
 
@@ -42,6 +53,8 @@ class EventProved(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof | None = None
     claims: Claims | None = None
     withdraws: str | None = None
+    stored: StoredClaim | None = None
+    """Where a copy is said to be."""
 
 
 class _Signer(msgspec.Struct):
@@ -87,8 +100,14 @@ def read_event(
             f"event {stated.event_id:.80} recomputes to sha256:{found.hex()}: it was changed"
         )
     _check_subject(stated, digest, number)
+    _check_target(stated)
     trust, reason = _check_signed(stated, found, keys)
     proof, claims = _anchored(stated, digest) if stated.event_type == ANCHORED else (None, None)
+    stored = None
+    if stated.event_type in (CAPTURED, ITEM_STORED):
+        stored = read_stored(
+            stated.event_type, stated.event_id, stated.payload, digest, stated.created_at
+        )
     withdraws = stated.payload.get("withdraws") if stated.event_type == WITHDRAWN else None
     return EventProved(
         event_id=stated.event_id,
@@ -102,6 +121,7 @@ def read_event(
         proof=proof,
         claims=claims,
         withdraws=withdraws if isinstance(withdraws, str) else None,
+        stored=stored,
     )
 
 
@@ -153,6 +173,17 @@ def _check_subject(event: _Event, digest: bytes, number: str | None) -> None:
         raise DigestMismatchError(f"event {name} is about {by_id:.80}, not about this record")
     if event.payload.get("canonical_sha256") != digest.hex():
         raise DigestMismatchError(f"event {name} has a payload about another record")
+
+
+def _check_target(event: _Event) -> None:
+    """A key's permission is by target, so a target never stands for an event of another facet."""
+    targets = {SUBMITTED: (TARGET,), ANCHORED: (TARGET,), WITHDRAWN: (TARGET, STORAGE),
+               CAPTURED: (STORAGE,), ITEM_STORED: (STORAGE,)}.get(event.event_type)  # fmt: skip
+    if targets is not None and event.target not in targets:
+        raise VerificationError(
+            f"event {event.event_id} is a {event.event_type} with target {event.target!r:.40}: "
+            f"expected {' or '.join(targets)}"
+        )
 
 
 def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | None, str]:
@@ -244,6 +275,8 @@ def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
     for event in events:
         target = by_id.get(event.withdraws or "")
         if event.trust is None or target is None or target.signer_id != event.signer_id:
+            continue
+        if event.target != target.target:
             continue
         if event.trust is Trust.CLAIMED and target.trust is not Trust.CLAIMED:
             continue

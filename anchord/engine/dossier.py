@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.event import TARGET
 from anchord.core.header import display
 from anchord.core.model import Block
 from anchord.core.moment import utc
@@ -125,7 +126,9 @@ class Dossier:
             )
         )
         if withdrawn_by is not None:
-            self._withdrawn = True
+            self._withdrawn |= event.target == TARGET
+        elif event.stored is not None and event.trust is not None:
+            self.skip("stored", f"{event.stored.where}: signed for, not fetched again here")
         elif event.proof is not None and event.trust is not None:
             self.add_proof(event.proof, event.claims)
 

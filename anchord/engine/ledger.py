@@ -94,7 +94,7 @@ def capture_series(parts: Parts, capture: Capture, now: int) -> Intent:
     Raises:
         FatalError: a part of the receipt is missing; nothing is signed on less than a replay.
     """
-    from anchord.core.capture import capture_url, moment_of
+    from anchord.core.capture import moment_of
 
     if capture.timestamp is None or capture.final_url is None or capture.sha256 is None:
         raise FatalError(f"capture {capture.id} was not replayed, and must not be signed for")
@@ -104,7 +104,7 @@ def capture_series(parts: Parts, capture: Capture, now: int) -> Intent:
         "archive": "wayback",
         "original_url": capture.url,
         "final_url": capture.final_url,
-        "capture_url": capture_url(capture.timestamp, capture.final_url),
+        "capture_url": f"{parts.policy.wayback_url}/web/{capture.timestamp}/{capture.final_url}",
         "captured_at": utc(moment_of(capture.timestamp)),
         "http_status": capture.http_status,
         "grade": "replayed",
@@ -123,7 +123,7 @@ def item_series(
 ) -> tuple[Intent, ...]:
     """Intend `item_stored` for every member of a ZIP that the item's metadata lists as ours."""
     payload = {
-        "archive": "archive.org",
+        "archive": parts.policy.item_host,
         "identifier": file.identifier,
         "file": file.name,
         "size": file.size,

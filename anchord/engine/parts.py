@@ -18,7 +18,7 @@ RARELY = 24
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of the configuration's [anchoring] and [headers] tables."""
+    """The numbers of the configuration's [anchoring] and [headers] tables, and names for events."""
 
     min_answers: int
     timeout_s: float
@@ -31,6 +31,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     sign_submitted: bool
     chain: str
     """What events call the chain: "bitcoin", or "bitcoin-<network>" for test networks."""
+    wayback_url: str = "https://web.archive.org"
+    """Where capture URLs in events begin; another one is no Wayback Machine, and shows so."""
+    item_host: str = "archive.org"
+    """What events call the place of items; another one shows that it is a stand-in."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):

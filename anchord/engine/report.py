@@ -14,7 +14,7 @@ class Check(msgspec.Struct, frozen=True):
     """One thing that was or was not proved."""
 
     check: str
-    """"digest", "record", "signature", "receipt", "proof" or "header"."""
+    """"digest", "record", "signature", "receipt", "proof", "header" or "stored"."""
     outcome: Outcome
     detail: str
 

@@ -62,16 +62,23 @@ def check_ledger(
 def live_anchored(store: SqlStore) -> Counter[int]:
     """Return how many anchored events that nothing withdrew each record has."""
     count: Counter[int] = Counter()
-    for kind, _, record_id, _ in _rows(store):
-        count[record_id] += {"timestamp_anchored": 1, "facet_withdrawn": -1}.get(kind, 0)
+    for kind, _, record_id, series in _rows(store):
+        count[record_id] += _anchor_step(store, kind, series)
     return count
+
+
+def _anchor_step(store: SqlStore, kind: str, series: Any) -> int:
+    """Return what a ledger row adds to the live anchored events."""
+    if kind == "facet_withdrawn":
+        kind = "withdrawn " + store.ledger.get_series(series.withdraws).event_type
+    return {"timestamp_anchored": 1, "withdrawn timestamp_anchored": -1}.get(kind, 0)
 
 
 def check_all_anchored(store: SqlStore) -> None:
     """Every record has one live anchored event of the batch it stands in."""
     lives: Counter[tuple[int, int]] = Counter()
-    for kind, batch_id, record_id, _ in _rows(store):
-        lives[record_id, batch_id] += {"timestamp_anchored": 1, "facet_withdrawn": -1}.get(kind, 0)
+    for kind, batch_id, record_id, series in _rows(store):
+        lives[record_id, batch_id] += _anchor_step(store, kind, series)
     with store._engine.connect() as connection:
         standing = connection.execute(sa.text("SELECT id, batch_id FROM records")).all()
     assert standing
@@ -131,23 +138,24 @@ def _check_anchor(event: dict[str, Any], chain: FakeChain) -> None:
 
 
 def _check_lives(store: SqlStore, rows: list[SignedRow]) -> None:
-    """At most one live event of a kind for each record and batch; withdrawals hit once."""
+    """At most one live event of a kind for each record and place; withdrawals hit once."""
     submitted: Counter[tuple[int, int]] = Counter()
-    anchored: Counter[tuple[int, int]] = Counter()
+    live: Counter[tuple[Any, ...]] = Counter()
     hit: Counter[tuple[int, int]] = Counter()
-    where = {}
+    where: dict[tuple[int, int], tuple[Any, ...]] = {}
     for kind, batch_id, record_id, series in _rows(store):
-        key = (record_id, batch_id)
         if kind == "timestamp_submitted":
-            submitted[key] += 1
-        elif kind == "timestamp_anchored":
-            anchored[key] += 1
-            where[series.id, record_id] = True
-        else:
-            assert where.get((series.withdraws, record_id)), "a withdrawal of nothing"
-            anchored[key] -= 1
+            submitted[record_id, batch_id] += 1
+            continue
+        if kind == "facet_withdrawn":
+            assert (series.withdraws, record_id) in where, "a withdrawal of nothing"
+            key = where[series.withdraws, record_id]
+            live[key] -= 1
             hit[series.withdraws, record_id] += 1
-        assert 0 <= anchored[key] <= 1, f"record {record_id} has {anchored[key]} live anchors"
+        else:
+            key = where[series.id, record_id] = _place(kind, batch_id, record_id, series)
+            live[key] += 1
+        assert 0 <= live[key] <= 1, f"{live[key]} live events of {key}"
     assert all(count == 1 for count in submitted.values())
     assert all(count == 1 for count in hit.values())
     with store._engine.connect() as connection:
@@ -160,6 +168,17 @@ def _check_lives(store: SqlStore, rows: list[SignedRow]) -> None:
     appended = Counter(row.series_id for row in rows)
     assert {row.id: row.done for row in counted} == dict(appended)
     assert not beyond
+
+
+def _place(kind: str, batch_id: int, record_id: int, series: Any) -> tuple[Any, ...]:
+    """Return what there may be one live event of: a batch's anchor, a URL's capture, an item."""
+    payload = json.loads(series.payload)
+    about = {
+        "timestamp_anchored": batch_id,
+        "capture_stored": payload.get("original_url"),
+        "item_stored": payload.get("archive"),
+    }
+    return kind, record_id, about[kind]
 
 
 def _check_standing(store: SqlStore) -> None:

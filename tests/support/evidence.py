@@ -10,7 +10,15 @@ from typing import Any
 
 from anchord.core.bundle_text import render_bundle, whole_event
 from anchord.core.canonical import pith_number
-from anchord.core.event import ANCHORED, WITHDRAWN, canonical_body, event_digest, signer_block
+from anchord.core.event import (
+    ANCHORED,
+    CAPTURED,
+    ITEM_STORED,
+    WITHDRAWN,
+    canonical_body,
+    event_digest,
+    signer_block,
+)
 from anchord.core.key_document import to_document
 from anchord.core.model import Record
 from anchord.core.moment import utc
@@ -87,6 +95,45 @@ def withdrawal(record: Record, signer: FakeSigner, event_id: str) -> dict[str, A
     """Return a `facet_withdrawn` event."""
     payload = {"withdraws": event_id, "reason": "reorg"}
     return sign(body_of(record, signer, payload, event_type=WITHDRAWN), signer)
+
+
+CAPTURE = {
+    "archive": "wayback",
+    "original_url": "https://arxiv.org/abs/2507.10392v1",
+    "final_url": "https://arxiv.org/abs/2507.10392v1",
+    "capture_url": "https://web.archive.org/web/20240801110000/https://arxiv.org/abs/2507.10392v1",
+    "captured_at": "2024-08-01T11:00:00Z",
+    "http_status": 200,
+    "grade": "replayed",
+    "sha256": "ab" * 32,
+    "size": 4321,
+    "x_archive_src": "spn2-20240801110000-example.warc.gz",
+}
+"""What a right `capture_stored` says."""
+
+
+def item_payload(record: Record) -> dict[str, Any]:
+    """Return what a right `item_stored` says of a record."""
+    return {
+        "archive": "archive.org",
+        "identifier": "registry-example-2024-08-01",
+        "file": "bundles-000000001-000001000.zip",
+        "member": record.digest.hex() + ".json",
+        "member_sha256": "cd" * 32,
+        "size": 1_234_567,
+        "md5": "01" * 16,
+        "sha1": "02" * 20,
+        "sha256": "03" * 32,
+    }
+
+
+def stored_event(
+    record: Record, signer: FakeSigner, kind: str = CAPTURED, **changes: Any
+) -> dict[str, Any]:
+    """Return a signed storage event; `changes` bend its payload (None: the field is left out)."""
+    payload = CAPTURE if kind != ITEM_STORED else item_payload(record)
+    bent = {key: value for key, value in {**payload, **changes}.items() if value is not None}
+    return sign(body_of(record, signer, bent, event_type=kind, target="storage"), signer)
 
 
 def bundle_with(
