@@ -161,7 +161,7 @@ def all_bundles(
             for member in tile.members
             if chosen is None or member.record_id in chosen
         ]
-        yield list(_tile_bundles(store, keyring, batch, tile, ids))
+        yield list(bundles_of_tile(store, keyring, batch, tile, ids))
 
 
 def _member_stem(member: Member) -> str:
@@ -202,9 +202,22 @@ def _standing(store: Store, batch: Batch, tile: Tile) -> frozenset[int] | None:
     return frozenset(key for key, record in records.items() if record.batch_id == batch.id)
 
 
-def _tile_bundles(
+def bundles_of_tile(
     store: Store, keyring: Keyring, batch: Batch, tile: Tile, ids: Sequence[int]
 ) -> Iterator[Item]:
+    """Yield the bundles of some records of a tile, whatever they hold so far, in their order.
+
+    Args:
+        store: where they are.
+        keyring: public keys, for the documents of the signers.
+        batch: the batch the tile is of.
+        tile: neighbouring leaves with the records behind them.
+        ids: row ids of the records wanted, all of them of the tile.
+
+    Raises:
+        LedgerError: an event does not recompute.
+        FatalError: a record and its canonical bytes do not belong together.
+    """
     records = store.lookup.records(ids)
     bodies, documents = store.lookup.bodies(ids), store.lookup.documents(ids)
     rows = store.lookup.events(ids)
