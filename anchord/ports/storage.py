@@ -49,10 +49,20 @@ class CaptureTable(Protocol):
         """
         ...
 
-    def claim(self, batch_id: int, stop: int, captures: Sequence[NewCapture], now: int) -> int:
+    def claim(
+        self,
+        batch_id: int,
+        stop: int,
+        captures: Sequence[NewCapture],
+        now: int,
+        *,
+        start: int | None = None,
+    ) -> int:
         """Note that members before `stop` were looked at, and the URLs found.
 
-        A record's URL that is there already is left alone. Return how many are new.
+        A record's URL that is there already is left alone. `start` is what `unclaimed` said: when
+        the batch does not stand there any more (canonical bytes came for one of its records
+        meanwhile), it is looked at again from where it stands. Return how many are new.
         """
         ...
 
@@ -122,8 +132,16 @@ class ItemTable(Protocol):
     ) -> list[ItemFile]:
         """Note files of an item in one transaction, and that their members are packed.
 
-        A manifest stands directly after its ZIP in `files`. `repack_of` is the gone file whose
-        members these are; then no batch moves on.
+        A manifest stands directly after its ZIP in `files`. A range begins where its batch was
+        packed to, or later: members left out stand in another batch, which has them packed.
+        `repack_of` is the gone file whose members these are; then no batch moves on.
+        """
+        ...
+
+    def pass_over(self, batch_id: int, stop: int) -> None:
+        """Note that members before `stop` need no packing here: they stand in other batches.
+
+        A batch that is packed further already stays as it is.
         """
         ...
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Tile,
     )
     from anchord.core.reference import Reference
+    from anchord.ports.storage import StorageTables
 
 
 class RecordTable(Protocol):
@@ -290,6 +291,11 @@ class Store(Protocol):
     @property
     def lookup(self) -> LookupTable:
         """Many rows at once."""
+        ...
+
+    @property
+    def storage(self) -> StorageTables:
+        """Captures, items, and the lanes they go by."""
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:

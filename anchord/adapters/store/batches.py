@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import sqlalchemy as sa
 
 from anchord.adapters.store import records as record_rows
@@ -19,6 +18,7 @@ from anchord.adapters.store.leaves import (
     unpack_ids,
     waiting,
 )
+from anchord.adapters.store.ledger import cut_series, insert_series
 from anchord.adapters.store.schema import (
     batch_pendings,
     batches,
@@ -27,7 +27,6 @@ from anchord.adapters.store.schema import (
     submissions,
     tiles,
 )
-from anchord.adapters.store.schema import series as series_table
 from anchord.core.merkle import TILE
 from anchord.core.merkle import root as merkle_root
 from anchord.core.model import Batch, BatchChange, BatchState, Member, Tile
@@ -186,14 +185,9 @@ class Batches:
 
 def _change(connection: sa.Connection, item: BatchChange) -> None:
     for series_id in item.cut_series:
-        connection.execute(
-            sa.update(series_table)
-            .where(series_table.c.id == series_id)
-            .values(stop=series_table.c.next)
-        )
+        cut_series(connection, series_id)
     for new in item.series:
-        values = {"batch_id": item.batch_id, "next": new.start, **msgspec.structs.asdict(new)}
-        connection.execute(sa.insert(series_table).values(values))
+        insert_series(connection, item.batch_id, new)
     if item.reopen:
         _reopen(connection, item)
     for url in item.resubmit:

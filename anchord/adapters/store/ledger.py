@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from msgspec.structs import asdict
 
-from anchord.adapters.store.connection import Database, insert_many
+from anchord.adapters.store.connection import Database, insert_many, insert_one
 from anchord.adapters.store.schema import batches, events, series
 from anchord.core.event import ANCHORED, NO_CHAIN, chain_next
 from anchord.core.model import BatchState, NewSeries, Series, SignedRow
@@ -68,10 +69,7 @@ class Ledger:
                 raise FatalError(
                     "a series moved while it was handed over: two passes wrote at once"
                 )
-            values = {name: getattr(key, name) for name in NewSeries.__struct_fields__}
-            connection.execute(
-                sa.insert(series).values(batch_id=found.batch_id, next=key.start, **values)
-            )
+            insert_series(connection, found.batch_id, key)
 
     def head(self) -> tuple[int, bytes]:
         """Return the last sequence number and its chain hash; (0, 32 zero bytes) when empty."""
@@ -123,6 +121,18 @@ class Ledger:
                 return
             yield found
             after = found[-1].seq
+
+
+def insert_series(connection: sa.Connection, batch_id: int, new: NewSeries) -> int:
+    """Write the intent of events for members of a batch; return its number."""
+    return insert_one(connection, series, batch_id=batch_id, next=new.start, **asdict(new))
+
+
+def cut_series(connection: sa.Connection, series_id: int) -> bool:
+    """Let a series append no further event; False when there is none left to append."""
+    rest = sa.and_(series.c.id == series_id, series.c.next < series.c.stop)
+    cut = sa.update(series).where(rest).values(stop=series.c.next)
+    return bool(connection.execute(cut).rowcount)
 
 
 def _move(connection: sa.Connection, found: Series, stop: int) -> int:

@@ -212,6 +212,12 @@ def _complete(connection: sa.Connection, known: list[tuple[int, Record]]) -> Non
             "source_version": record.source_version,
         }
         connection.execute(sa.update(records).where(records.c.id == record_id).values(values))
+        # Its members were looked at for URLs when this one had none: they are looked at again.
+        stands_in = sa.select(records.c.batch_id).where(records.c.id == record_id)
+        again = sa.update(batches).where(
+            batches.c.id == stands_in.scalar_subquery(), batches.c.claimed != 0
+        )
+        connection.execute(again.values(claimed=0))
 
 
 def _keep_document(connection: sa.Connection, record_id: int, raw: bytes, now: int) -> None:

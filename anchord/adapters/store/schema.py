@@ -205,10 +205,10 @@ series = sa.Table(
     sa.Column("signer", sa.LargeBinary, nullable=False),
     sa.Column("key_id", sa.Text, nullable=False),
     sa.Column("withdraws", Id),
-    sa.Column("file_id", Id),
     sa.Column("start", sa.Integer, nullable=False),
     sa.Column("stop", sa.Integer, nullable=False),
     sa.Column("next", sa.Integer, nullable=False),
+    sa.Column("file_id", Id),
     sa.Index("ix_series_batch_type", "batch_id", "event_type"),
     sa.Index(
         "ix_series_open",

@@ -15,6 +15,7 @@ from anchord.adapters.store.database import check_revision, connect, sqlite_path
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.records import Records
+from anchord.adapters.store.storage import Storage
 from anchord.errors import ConfigError, StoreBusyError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SqlStore:
         self.ledger = Ledger(database)
         self.counts = Counts(database, known_uris)
         self.lookup = Lookup(database)
+        self.storage = Storage(database)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""
