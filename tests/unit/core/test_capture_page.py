@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchord.core.capture_url import Page, directory_of, fields_of, page_of
+from anchord.core.capture_page import Page, directory_of, fields_of, page_of
 from anchord.core.model import Scheme, StoredRecord
 
 DIGEST = bytes(range(32))
