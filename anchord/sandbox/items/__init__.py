@@ -1,0 +1,1 @@
+"""A stand-in for archive.org items: the upload host, metadata, tasks and downloads."""
