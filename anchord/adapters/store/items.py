@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from anchord.adapters.store import due, packing
 from anchord.adapters.store.connection import Database, insert_one
 from anchord.adapters.store.lanes import put as put_lanes
-from anchord.adapters.store.ledger import insert_series
+from anchord.adapters.store.ledger import cut_series, insert_series
 from anchord.adapters.store.schema import batches, file_members, file_ranges, files, items
 from anchord.core.storage import FileChange, FileKind, FileState, Item, ItemFile, Range
 from anchord.errors import FatalError
@@ -197,6 +197,8 @@ _FILES = sa.select(files, items.c.identifier).join(items, items.c.id == files.c.
 def _change(connection: sa.Connection, item: FileChange) -> int:
     if not due.move_on(connection, files, item.file, item.columns):
         return 0
+    for series_id in item.cut_series:
+        cut_series(connection, series_id)
     for intent in item.intents:
         insert_series(connection, intent.batch_id, intent.series)
     return 1
