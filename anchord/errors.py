@@ -40,7 +40,19 @@ class TransientError(AnchordError):
 
 
 class NetworkError(TransientError):
-    """The other side could not be reached, went silent, or hung up."""
+    """The other side could not be reached, went silent, or hung up.
+
+    Args:
+        message: what was expected, what came, what to do.
+        retry_after: as in `TransientError`.
+        refused: it took no connection, so nothing was sent.
+    """
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, refused: bool = False
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.refused = refused
 
 
 class RateLimitedError(TransientError):
@@ -57,6 +69,10 @@ class RefusedError(AnchordError):
 
 class ProtocolError(AnchordError):
     """The other side broke its protocol; what it sent is not used."""
+
+
+class TooLongError(ProtocolError):
+    """The answer is longer than was allowed; nothing of it is used."""
 
 
 class VerificationError(AnchordError):

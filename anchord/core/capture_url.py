@@ -1,87 +1,135 @@
-"""Which URL of a record is captured: templates, filled with what the record has.
-
-A template is `https://host/path` with names in braces. The host holds no names, so that no record
-can send a capture elsewhere; what is filled in is percent-encoded (RFC 3986, 2.1 and 3.3).
-"""
+"""Addresses and timestamps of captures: which two mean the same page, and which never do."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import msgspec
+from anchord.core.moment import seconds, utc
+from anchord.errors import VerificationError
 
-from anchord.core.number import pith_number, pith_suffix
+WAYBACK = "https://web.archive.org"
+"""Where people look at captures, whatever server was asked."""
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from anchord.core.model import StoredRecord
-
-_NAME = re.compile(r"\{([a-z]+)\}")
-_URL = re.compile(r"https?://([A-Za-z0-9.-]+(?::[0-9]{1,5})?)(/[!-~]*)?")
-_KEPT = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + b"-._~" + b"/:@!$'()*,;"
+_STAMP = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})", re.ASCII)
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?:[^/?#@]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)(?::(?P<port>[0-9]*))?"
+    r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Unreserved, and what a path may hold as it is; "/" because older arXiv ids have one."""
-_LONGEST = 2000
-"""Browsers and archives cut longer URLs."""
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DEFAULT_PORTS = ("", "80", "443")
 
 
-class Page(msgspec.Struct, frozen=True):
-    """One URL to capture, and the text its bytes must hold."""
-
-    url: str
+class _Page(NamedTuple):
     host: str
-    contains: str | None
+    path: str
+    query: str
 
 
-def fields_of(record: StoredRecord) -> dict[str, str]:
-    """Return what templates may name and the record has."""
-    found = {"digest": record.digest.hex(), "suffix": pith_suffix(record.digest)}
-    if record.year is not None:
-        found["number"] = pith_number(record.digest, record.year)
-    if record.source_id:
-        found["id"] = record.source_id
-    if record.source_version is not None:
-        found["version"] = str(record.source_version)
-    return found
+def moment_of(timestamp: str) -> int:
+    """Return the Unix seconds of 14 digits, UTC.
+
+    Raises:
+        VerificationError: anything else.
+    """
+    match = _STAMP.fullmatch(timestamp)
+    if match is None:
+        raise VerificationError(f"expected a timestamp of 14 digits, got {timestamp!r:.40}")
+    year, month, day, hour, minute, second = match.groups()
+    return seconds(f"{year}-{month}-{day}T{hour}:{minute}:{second}Z")
 
 
-def page_of(url: str, contains: str, fields: Mapping[str, str]) -> Page | None:
-    """Return the page a template names for a record.
+def stamp_of(moment: int) -> str:
+    """Return Unix seconds as 14 digits, UTC."""
+    return re.sub(r"[^0-9]", "", utc(moment))
+
+
+def is_stamp(timestamp: object) -> bool:
+    """Tell whether a value is a timestamp of 14 digits that names a moment."""
+    if not isinstance(timestamp, str):
+        return False
+    try:
+        moment_of(timestamp)
+    except VerificationError:
+        return False
+    return True
+
+
+def capture_url(timestamp: str, final_url: str) -> str:
+    """Return where people see a capture."""
+    return f"{WAYBACK}/web/{timestamp}/{final_url}"
+
+
+def whole_url(original_url: str, submitted_url: str) -> str:
+    """Return the final URL of a capture; the service sometimes gives only its path.
+
+    What is neither an address nor a path comes back as it is: it is no page's.
+    """
+    base = _URL.fullmatch(submitted_url)
+    if base is None or not original_url.startswith("/"):
+        return original_url
+    if original_url.startswith("//"):
+        return f"{base['scheme']}:{original_url}"
+    return submitted_url[: base.start("path")] + original_url
+
+
+def same_host(one: str, other: str) -> bool:
+    """Tell whether two URLs are of one host: "www.", default port, scheme and case aside."""
+    left, right = _page(one), _page(other)
+    return left is not None and right is not None and left.host == right.host
+
+
+def same_page(submitted: str, final: str) -> bool:
+    """Tell whether two URLs name one page.
+
+    Scheme, "www.", default port, case of the host, one trailing slash, the fragment and needless
+    escapes (RFC 3986, 6.2.2) make no difference; everything else does.
+    """
+    page = _page(submitted)
+    return page is not None and page == _page(final)
+
+
+def expected_redirect(submitted: str, final: str, must_hold: str | None) -> bool:
+    """Tell whether a redirect still leads to the record.
+
+    It must stay on the host, and name the record's id (`must_hold`) as a word of its own in the
+    path. Only when the submitted address has the id in its query it may stand there: otherwise a
+    login page that remembers where we came from would pass. A home page or an icon never passes.
 
     Args:
-        url: the template of the URL.
-        contains: the template of the text its bytes must hold; empty: none.
-        fields: what the record has.
-
-    Returns:
-        None when the record lacks something, or no lawful URL comes of it.
+        submitted: what was to be captured.
+        final: what was captured, made whole.
+        must_hold: the record's id as the address has it; without one nothing is expected.
     """
-    filled = _fill(url, {name: _quoted(value) for name, value in fields.items()})
-    text = _fill(contains, fields)
-    lawful = None if filled is None else _URL.fullmatch(filled)
-    if filled is None or text is None or lawful is None or len(filled) > _LONGEST:
+    before, after = _page(submitted), _page(final)
+    if not must_hold or before is None or after is None or before.host != after.host:
+        return False
+    if not after.path or after.path.lower().endswith((".ico", "/favicon.png", "/favicon.svg")):
+        return False
+    named = re.compile(rf"(?<![A-Za-z0-9]){re.escape(_plain(must_hold))}(?![A-Za-z0-9])")
+    if named.search(before.path):
+        return named.search(after.path) is not None
+    return named.search(f"{after.path}?{after.query}") is not None
+
+
+def _page(url: str) -> _Page | None:
+    match = _URL.fullmatch(url)
+    if match is None or not match["host"]:
         return None
-    path = (lawful[2] or "").partition("?")[0]
-    # A name such as "../x" would lead to another page of the host than the template says.
-    if any(part in {".", ".."} for part in path.split("/")):
-        return None
-    return Page(filled, lawful[1].lower(), text or None)
+    host = match["host"].lower().removeprefix("www.").rstrip(".")
+    port = match["port"] or ""
+    if port not in _DEFAULT_PORTS:
+        host = f"{host}:{port}"
+    return _Page(host, _plain(match["path"]).removesuffix("/"), _plain(match["query"] or ""))
 
 
-def directory_of(url: str) -> str:
-    """Return a URL up to the last "/" of its path: pages of one directory are asked for at once."""
-    return url.partition("?")[0].rpartition("/")[0] + "/"
+def _plain(text: str) -> str:
+    """Undo needless escapes and write the others in upper case."""
 
+    def one(match: re.Match[str]) -> str:
+        letter = chr(int(match[1], 16))
+        return letter if letter in _UNRESERVED else match[0].upper()
 
-def _fill(template: str, fields: Mapping[str, str]) -> str | None:
-    if any(name not in fields for name in _NAME.findall(template)):
-        return None
-    return _NAME.sub(lambda match: fields[match[1]], template)
-
-
-def _quoted(value: str) -> str:
-    raw = value.encode("utf-8", "surrogatepass")
-    return "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in raw)
+    return _ESCAPE.sub(one, text)

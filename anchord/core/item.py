@@ -1,4 +1,4 @@
-"""What archive.org said about items, as values; `anchord.core.item_answer` reads answers into them."""
+"""What archive.org said about items, as values; `anchord.core.item_answer` reads into them."""
 
 from __future__ import annotations
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import email.utils
 import http.client
-import re
 from collections.abc import Mapping
-from datetime import UTC
 
 import msgspec
 
 from anchord.adapters.http.words import authority, clean
+from anchord.core.http_date import retry_after_s
 from anchord.errors import ProtocolError, RateLimitedError, TransientError
-
-RETRY_AFTER_MAX_S = 86_400.0
-"""No server can send us away for longer than a day."""
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -59,22 +54,5 @@ def require_ok(response: Response, who: str) -> None:
 
 
 def retry_after(response: Response) -> float | None:
-    """Return the seconds of Retry-After (RFC 9110, 10.2.3), 0 to one day; None without sense.
-
-    A date is read against the answer's own Date, so that no clock but the server's counts.
-    """
-    value = response.headers.get("Retry-After", "").strip()
-    if re.fullmatch(r"[0-9]{1,20}", value):
-        return min(float(value), RETRY_AFTER_MAX_S)
-    until, now = (_http_date(text) for text in (value, response.headers.get("Date", "")))
-    if until is None or now is None:
-        return None
-    return min(max(until - now, 0.0), RETRY_AFTER_MAX_S)
-
-
-def _http_date(text: str) -> float | None:
-    try:
-        moment = email.utils.parsedate_to_datetime(text)
-        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    """Return the seconds of Retry-After (RFC 9110, 10.2.3), 0 to one day; None without sense."""
+    return retry_after_s(response.headers)

@@ -37,9 +37,11 @@ def failure(error: Exception, who: str, timeout_s: float, *, late: bool) -> Anch
         )
     broken = _first(causes, OSError, http.client.IncompleteRead)
     if broken:
-        way = " through the environment's proxy" if _first(causes, ProxyError) else ""
+        proxy = _first(causes, ProxyError)
+        way = " through the environment's proxy" if proxy else ""
         return NetworkError(
-            f"{who}: the connection{way} failed ({_reason(broken)}); it is tried again later"
+            f"{who}: the connection{way} failed ({_reason(broken)}); it is tried again later",
+            refused=proxy is None and isinstance(broken, ConnectionRefusedError),
         )
     return ProtocolError(
         f"{who}: expected an HTTP answer, got something else ({_reason(causes[-1])}); "
