@@ -100,7 +100,8 @@ class ManifestLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The signed events within the bundle, oldest first."""
     page_url: str | None = None
     """What was captured of the record, where that is known."""
-    captured_at: str | None = None
+    capture_timestamp: str | None = None
+    """Of its memento at the Wayback Machine: 14 digits, UTC."""
 
 
 def manifest_line(line: ManifestLine) -> bytes:
