@@ -68,11 +68,16 @@ class RefusedError(AnchordError):
 
 
 class ProtocolError(AnchordError):
-    """The other side broke its protocol; what it sent is not used."""
+    """The other side broke its protocol; what it sent is not used.
 
+    Args:
+        message: what was expected, what came, what to do.
+        too_long: the answer was longer than allowed.
+    """
 
-class TooLongError(ProtocolError):
-    """The answer is longer than was allowed; nothing of it is used."""
+    def __init__(self, message: str, *, too_long: bool = False) -> None:
+        super().__init__(message)
+        self.too_long = too_long
 
 
 class VerificationError(AnchordError):

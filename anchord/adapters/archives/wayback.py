@@ -37,7 +37,7 @@ from anchord.core.wayback import (
     Running,
     SystemStatus,
 )
-from anchord.errors import ConfigError, NetworkError, ProtocolError, TooLongError
+from anchord.errors import ConfigError, NetworkError, ProtocolError
 
 WAYBACK_URL = "https://web.archive.org"
 
@@ -50,10 +50,9 @@ SAVE_MAX_BYTES = 8 << 20
 INDEX_MAX_BYTES = 16 << 20
 REPLAY_MAX_BYTES = 32 << 20
 
-SAVE_TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0
 INDEX_TIMEOUT_S = 90.0
 """The index often takes longer than 15, sometimes 52 seconds."""
-REPLAY_TIMEOUT_S = 90.0
 
 _KEY = re.compile(r"[!-9;-~]{1,200}")
 """What a header carries unharmed; a colon would shift the border between the two."""
@@ -69,15 +68,16 @@ class Wayback:
     """Implements `anchord.ports.archive.CaptureArchive`. Threads may share it.
 
     Args:
-        url: where the service is: https, or http on loopback.
+        url: where the service is: https, or http on loopback; `WAYBACK_URL` is the real one.
         keys: of the account that captures.
-        client: for Save Page Now.
-        index_client: for the index; its timeout should be a minute or more.
-        replay_client: for mementos.
-        replay_max_bytes: longest memento that is fetched.
+        contact: a URL or an address for its operators, who ask for one in the User-Agent.
+        timeout_s: total time of a call.
+        index_timeout_s: total time of a look into the index.
+        max_replay_bytes: longest memento that is fetched.
 
     Raises:
-        ConfigError: an address that is not plain https, or keys that no header can carry.
+        ConfigError: an address that is not plain https; keys or a contact that no header can
+            carry.
     """
 
     def __init__(
@@ -85,22 +85,21 @@ class Wayback:
         url: str,
         keys: Keys,
         *,
-        client: Client,
-        index_client: Client | None = None,
-        replay_client: Client | None = None,
-        replay_max_bytes: int = REPLAY_MAX_BYTES,
+        contact: str,
+        timeout_s: float = TIMEOUT_S,
+        index_timeout_s: float = INDEX_TIMEOUT_S,
+        max_replay_bytes: int = REPLAY_MAX_BYTES,
     ) -> None:
-        self._base = base_url(url, "archive.wayback_url")
+        self._base = base_url(url, "archive.captures.web_url")
         if not (_KEY.fullmatch(keys.access) and _KEY.fullmatch(keys.secret)):
             raise ConfigError(
                 "expected an access and a secret key as https://archive.org/account/s3.php shows "
                 "them (letters, digits, no colon, no space), got something else: check the file"
             )
         self._keys = keys
-        self._client = client
-        self._index_client = index_client or client
-        self._replay_client = replay_client or client
-        self._replay_max_bytes = replay_max_bytes
+        self._client = Client(timeout_s, _agent(contact))
+        self._index_client = Client(index_timeout_s, _agent(contact))
+        self._max_replay_bytes = max_replay_bytes
 
     def __repr__(self) -> str:
         return f"Wayback({self._base!r})"
@@ -182,11 +181,11 @@ class Wayback:
         page = url.partition("#")[0]
         target = f"{self._base}/web/{timestamp}id_/{page}"
         return _asked(
-            lambda: self._replay_client.get(target, max_bytes=self._replay_max_bytes + 1),
+            lambda: self._client.get(target, max_bytes=self._max_replay_bytes + 1),
             lambda said: read_replay(
                 said.status, said.headers, said.body, timestamp, page, contains
             ),
-            self._replay_max_bytes,
+            self._max_replay_bytes,
         )
 
     def _save(
@@ -217,30 +216,13 @@ class Wayback:
         return Response(said.status, said.headers, body)
 
 
-def connect(url: str, keys: Keys, contact: str) -> Wayback:
-    """Return the Wayback Machine at `url`, asked by clients that say who we are.
-
-    Args:
-        url: the service; `WAYBACK_URL` is the real one.
-        keys: of the account that captures.
-        contact: address or page for its operators; they ask for one in the User-Agent.
-
-    Raises:
-        ConfigError: a contact that no header can carry; what `Wayback` raises.
-    """
+def _agent(contact: str) -> str:
     if not _CONTACT.fullmatch(contact):
         raise ConfigError(
-            "archive.contact: expected an address or a URL in plain ASCII without parentheses, "
+            "archive.contact: expected a URL or an address in plain ASCII without parentheses, "
             f"got {contact!r:.80}"
         )
-    agent = f"{USER_AGENT} (+{contact})"
-    return Wayback(
-        url,
-        keys,
-        client=Client(SAVE_TIMEOUT_S, agent),
-        index_client=Client(INDEX_TIMEOUT_S, agent),
-        replay_client=Client(REPLAY_TIMEOUT_S, agent),
-    )
+    return f"{USER_AGENT} (+{contact})"
 
 
 def _asked(
@@ -252,10 +234,9 @@ def _asked(
     except NetworkError as error:
         code = "connection-refused" if error.refused else "no-answer"
         return Refused(code=code, message=str(error))
-    except TooLongError as error:
-        return Refused(code="too-large", message=str(error))
     except ProtocolError as error:
-        return Refused(code="unknown-answer", message=str(error))
+        code = "too-large" if error.too_long else "unknown-answer"
+        return Refused(code=code, message=str(error))
     # Of an answer other than 2xx the client keeps the beginning only, which has another hash.
     if len(said.body) > max_bytes:
         return Refused(code="too-large", message=f"expected at most {max_bytes:,} bytes, got more")

@@ -27,7 +27,7 @@ from anchord.adapters.http.answer import Response
 from anchord.adapters.http.deadline import HTTPPool, HTTPSPool, TotalTimeoutSocket
 from anchord.adapters.http.failure import failure
 from anchord.adapters.http.words import authority, clean
-from anchord.errors import ConfigError, NetworkError, TooLongError
+from anchord.errors import ConfigError, NetworkError, ProtocolError
 
 USER_AGENT = f"anchord/{__version__}"
 
@@ -57,7 +57,7 @@ class Client:
 
         Raises:
             NetworkError: unreachable, too slow, reset, cut short, certificate not accepted.
-            ProtocolError: not HTTP; `TooLongError` for a 2xx answer longer than `max_bytes`.
+            ProtocolError: not HTTP, or a 2xx answer longer than `max_bytes` (`too_long`).
             ConfigError: the environment names a proxy of a kind that is not supported.
         """
         sent = self._headers(headers, basic_auth)
@@ -77,7 +77,7 @@ class Client:
         Raises:
             NetworkError: unreachable, too slow, reset, cut short, certificate not accepted;
                 the request may still have been carried out.
-            ProtocolError: not HTTP; `TooLongError` for a 2xx answer longer than `max_bytes`.
+            ProtocolError: not HTTP, or a 2xx answer longer than `max_bytes` (`too_long`).
             ConfigError: the environment names a proxy of a kind that is not supported.
         """
         sent = self._headers(headers, basic_auth)
@@ -179,8 +179,9 @@ def _read(answer: urllib3.BaseHTTPResponse, max_bytes: int, who: str) -> Respons
             break
         body += piece
     if len(body) > max_bytes and 200 <= answer.status < 300:
-        raise TooLongError(
-            f"{who}: expected at most {max_bytes:,} bytes, got more; the answer is not used"
+        raise ProtocolError(
+            f"{who}: expected at most {max_bytes:,} bytes, got more; the answer is not used",
+            too_long=True,
         )
     framed = "Content-Length" in answer.headers or "Transfer-Encoding" in answer.headers
     if not body and not framed and answer.status == http.client.OK:
