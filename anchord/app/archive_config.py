@@ -88,7 +88,7 @@ class CapturesConfig(Section, frozen=True, kw_only=True):
     confirm_after_s: Waits = (86_400, 2_592_000)
     """Later replays of a stored capture, in seconds after it was stored."""
     timeout_s: Seconds = 60.0
-    """Total time for one call; the index is slow."""
+    """Total time for one call; a look into the index gets 90 s at least."""
     max_replay_bytes: Bytes = 67_108_864
     """A memento that is bigger is not fetched to its end and does not count."""
     urls: dict[str, UrlConfig] = msgspec.field(default_factory=default_urls)
@@ -133,9 +133,9 @@ class ItemsConfig(Section, frozen=True, kw_only=True):
     """Licence of new items, a URL; empty: none is stated."""
     subject: str = "provenance;opentimestamps"
     """Subjects of new items, with semicolons between them; empty: none."""
-    max_members: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1_000
+    max_members: Annotated[int, msgspec.Meta(ge=1, le=65_000)] = 1_000
     """Most bundles in one ZIP."""
-    max_bytes: Bytes = 200_000_000
+    max_bytes: Annotated[int, msgspec.Meta(ge=1, le=4_000_000_000)] = 200_000_000
     """Most bytes in one ZIP, before its last bundle."""
     item_max_files: Annotated[int, msgspec.Meta(ge=3, le=10_000)] = 400
     """Most files in one item; the next goes into `<prefix>-YYYY-MM-DD-02`."""
@@ -156,7 +156,7 @@ class ItemsConfig(Section, frozen=True, kw_only=True):
     item_headroom: Count = 5
     """Tasks the item must have left before an upload."""
     timeout_s: Seconds = 120.0
-    """Longest silence within one upload or download."""
+    """Time for an answer, and for what a transfer needs beside its bytes."""
 
 
 class ArchiveConfig(Section, frozen=True, kw_only=True):
@@ -208,6 +208,12 @@ def _check_hosts(archive: ArchiveConfig) -> None:
             from anchord.adapters.http.address import base_url
 
             base_url(getattr(section, key), f"archive.{name}.{key}")
+    items, own = archive.items, ItemsConfig()
+    if (items.api_url == own.api_url) != (items.s3_url == own.s3_url):
+        raise ConfigError(
+            "archive.items: api_url and s3_url must both be archive.org's or both of a stand-in: "
+            "an item is read where it is written"
+        )
 
 
 def _capture_problems(captures: CapturesConfig) -> Iterator[str]:
@@ -275,8 +281,10 @@ def _unknown_fields(key: str, template: str, allowed: tuple[str, ...]) -> Iterat
     except ValueError as error:
         yield f"{key} is {template!r}: {error}; understood are {known}"
         return
-    for _text, name, spec, conversion in parts:
-        if name is not None and (name not in allowed or spec or conversion):
+    for text, name, spec, conversion in parts:
+        if "{" in text or "}" in text:
+            yield f"{key} is {template!r}: braces stand around names only; understood are {known}"
+        elif name is not None and (name not in allowed or spec or conversion):
             yield f"{key} holds {{{name}}}: understood are {known}"
 
 

@@ -22,9 +22,11 @@ from anchord.ports import BulkSigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from anchord.adapters.http import Client
     from anchord.core.keyring import Keyring
+    from anchord.engine.archiving import Archiving
     from anchord.ports import Calendar, Clock, HeaderSource, Signer
 
 
@@ -213,6 +215,22 @@ class App:
             draw=os.urandom,
             on_progress=on_progress or (lambda _stage, _done, _total: None),
         )
+
+    def archiving(self, parts: Parts) -> AbstractContextManager[Archiving | None]:
+        """Return the way to the Internet Archive, to be entered; it gives None when nothing may go.
+
+        Entering raises ConfigError for keys that cannot be used, and TransientError while another
+        process uses the account.
+        """
+        from anchord.app.archive_wiring import open_archiving
+
+        return open_archiving(self, parts)
+
+    def archive_gaps(self) -> list[str]:
+        """Return what keeps records from being stored; empty when nothing does."""
+        from anchord.app.archive_wiring import gaps
+
+        return gaps(self.loaded)
 
     def close(self) -> None:
         """Release what was opened; may be called twice."""

@@ -48,7 +48,7 @@ def test_a_table_of_ones_own_replaces_a_kind_or_turns_it_off(tmp_path: Path) -> 
 
 
 def test_loopback_may_be_plain_and_is_the_only_host_that_may(tmp_path: Path) -> None:
-    text = '[archive.items]\ns3_url = "http://127.0.0.1:8080"\n'
+    text = '[archive.items]\ns3_url = "http://127.0.0.1:8080"\napi_url = "http://[::1]:80"\n'
     assert written(tmp_path, text).config.archive.items.s3_url == "http://127.0.0.1:8080"
 
 
@@ -95,6 +95,8 @@ def test_metadata_of_items_leaves_out_what_is_empty(tmp_path: Path) -> None:
         ('[archive.items]\nlicenseurl = "CC0"\n', "items.licenseurl"),
         ('[archive.items]\nspool_dir = ""\n', "items.spool_dir"),
         ('[archive.items]\napi_url = "archive.org"\n', "items.api_url"),
+        ('[archive.items]\napi_url = "http://127.0.0.1"\n', "s3_url must both"),
+        ('[archive.items]\ntitle = "{{day}}"\n', "braces"),
         ("[archive.items]\nmax_bytes = 30000000000\n", "items.max_bytes"),
         ("[archive.items]\nitem_max_files = 2\n", "item_max_files"),
         ("[archive.items]\ncheck_after_s = [300, 60]\n", "items.check_after_s"),

@@ -18,12 +18,13 @@ from anchord.errors import AnchordError
 COMMANDS = {
     "init": "Make a configuration, a signing key and a store in a folder.",
     "add": "Take in records, files, checksum lists or .ots proofs.",
-    "run-once": "Make one pass: seal, submit, upgrade, verify, sign.",
-    "status": "Show counts, what waits and why, and the calendars' health.",
+    "run-once": "Make one pass: seal, submit, upgrade, verify, store, sign.",
+    "status": "Show counts, what waits and why, and the services' health.",
     "show": "Show one record and its receipts, by any of its names.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
     "export": "Write out .ots files or bundles.",
     "retry": "Bring parked work back.",
+    "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",
     "headers": "Keep and check anchord's own Bitcoin block headers.",
     "sandbox": "Run or drive the stand-ins on loopback (sandbox, not Bitcoin).",
@@ -85,8 +86,9 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context, config_path: str | None) -> None:
     """Make records outlive their publisher.
 
-    anchord timestamps the digests of records in Bitcoin through OpenTimestamps, and keeps
-    the receipts as signed events that anyone can check without anchord.
+    anchord timestamps the digests of records in Bitcoin through OpenTimestamps, stores records
+    at the Internet Archive, and keeps the receipts as signed events that anyone can check
+    without anchord.
     """
     ctx.obj = config_path
 

@@ -1,4 +1,4 @@
-"""`anchord run-once`: one pass, or passes until everything is anchored."""
+"""`anchord run-once`: one pass, or passes until everything is anchored and stored."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from anchord.app.cli.output import emit_json, notes, progress
+from anchord.app.cli.output import emit_json, notes, progress, utc
 from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
+from anchord.app.cli.storage_words import report_lines
 from anchord.app.wiring import App, open_app
-from anchord.engine.run import PassReport, run_pass
-from anchord.errors import StoreBusyError
+from anchord.engine.run import PassReport, run_pass, run_storing
+from anchord.errors import AnchordError, ConfigError, StoreBusyError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from anchord.engine.archiving import Archiving
+    from anchord.engine.parts import Parts
+
 _LONGEST_NAP_S = 30.0
+_LOOK_S = 0.5
+"""How soon a signal is noticed while calls are in flight."""
 
 
-@click.command(short_help="Make one pass: seal, submit, upgrade, verify, sign.")
-@click.option("--wait", is_flag=True, help="Keep passing until everything is anchored.")
+@click.command(short_help="Make one pass: seal, submit, upgrade, verify, store, sign.")
+@click.option("--wait", is_flag=True, help="Keep passing until everything is anchored and stored.")
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0),
@@ -40,73 +46,185 @@ _LONGEST_NAP_S = 30.0
 def command(
     config_path: str | None, wait: bool, deadline: float, as_json: bool, quiet: bool
 ) -> int:
-    """Make one pass over the store: seal, submit, upgrade, verify, sign.
+    """Make one pass over the store: seal, submit, upgrade, verify, store, sign.
 
-    Bitcoin takes hours; a pass does what can be done now and writes down when to go on. Run it
-    from cron or a timer, or let it wait.
+    Bitcoin takes hours, and a capture minutes; a pass does what can be done now and writes down
+    when to go on. Run it from cron or a timer, or let it wait.
 
-    Exit code: 0 all that could be done is done, 3 calls failed and will be repeated, or the
-    deadline of --wait came first.
+    Exit code: 0 all that could be done is done, 3 calls failed and will be repeated, another
+    process uses the archive's account, or the deadline of --wait came first.
     """
-    with open_app(config_path) as app, _stoppable() as stop:
-        total, passes = _passes(app, stop, wait=wait, deadline_s=deadline, quiet=quiet)
-        left = _left(app)
-        document = _document(app, total, passes, left)
+    with open_app(config_path) as app, _stoppable() as stop, _display(quiet=quiet) as shown:
+        stage, waiting = shown
+        parts = app.parts(stage)
+        with _archiving(app, parts) as (archiving, trouble):
+            run = _Run(app, parts, archiving, stop)
+            if wait:
+                run.until_done(time.monotonic() + deadline, waiting)
+            else:
+                run.once()
+            document = run.document()
     if as_json:
         emit_json(document)
     else:
         _tell(document)
-    if wait and left:
+    if trouble is not None:
+        click.echo(f"nothing is sent to the Internet Archive: {trouble}", err=True)
+    return _exit_code(document, trouble, wait=wait)
+
+
+def _exit_code(document: dict[str, Any], trouble: AnchordError | None, *, wait: bool) -> int:
+    if trouble is not None:
+        return trouble.exit_code
+    if wait and (document["left"] or document["left_to_store"]):
         return 3
-    return 3 if total.problems or total.failed_calls else 0
+    return 3 if document["problems"] or document["failed_calls"] else 0
 
 
-def _passes(
-    app: App, stop: threading.Event, *, wait: bool, deadline_s: float, quiet: bool
-) -> tuple[PassReport, int]:
-    """Pass once, or until done, deadline or signal; sleep until the next thing is due."""
-    end = time.monotonic() + deadline_s
-    total, passes = PassReport(), 0
-    with _display(quiet=quiet) as (stage, waiting):
-        parts = app.parts(stage)
+@contextlib.contextmanager
+def _archiving(app: App, parts: Parts) -> Iterator[tuple[Archiving | None, AnchordError | None]]:
+    """Open the way to the Internet Archive; without it, anchoring goes on all the same."""
+    with contextlib.ExitStack() as stack:
+        trouble: AnchordError | None = None
+        archiving = None
+        try:
+            archiving = stack.enter_context(app.archiving(parts))
+        except (ConfigError, TransientError) as error:
+            trouble = error
+        yield archiving, trouble
+
+
+class _Run:
+    """The passes of one call of the command, and what they did."""
+
+    def __init__(
+        self, app: App, parts: Parts, archiving: Archiving | None, stop: threading.Event
+    ) -> None:
+        self._app, self._parts, self._archiving, self._stop = app, parts, archiving, stop
+        self._total, self._passes = PassReport(), 0
+
+    def once(self) -> None:
+        """Pass once; then see the calls to the archive through that can be made now."""
+        self._pass()
+        while self._archiving is not None and self._archiving.busy and not self._stop.is_set():
+            if self._archiving.wait(_LOOK_S):
+                self._store()
+        self._take_in()
+
+    def until_done(self, end: float, waiting: Callable[[str], None]) -> None:
+        """Pass until done, deadline or signal; what is done next is never waited for in vain."""
         while True:
-            try:
-                total = _sum(total, run_pass(parts, app.clock.now()))
-                passes += 1
-            except StoreBusyError:
-                if not wait:
-                    raise
-            if not wait or not _left(app) or stop.is_set():
-                return total, passes
-            nap = min(_nap_s(app), end - time.monotonic())
+            self._pass_or_store()
+            if self._stop.is_set() or not self._hopeful():
+                break
+            nap = min(self._nap_s(), end - time.monotonic())
             if nap <= 0:
-                return total, passes
-            waiting(_left_words(app))
-            stop.wait(nap)
+                break
+            waiting(self._left_words())
+            self._rest(nap)
+        self._take_in()
 
+    def _pass_or_store(self) -> None:
+        """Pass when calendars or headers are due; answers of the archive alone need no pass."""
+        if self._archiving is not None and self._passes and not self._anchoring_due():
+            self._store()
+            return
+        try:
+            self._pass()
+        except StoreBusyError:
+            self._stop.wait(_LOOK_S)
 
-def _nap_s(app: App) -> float:
-    moment = app.store.counts.next_moment()
-    now = app.clock.now()
-    return max(min((moment or now) - now, _LONGEST_NAP_S), 0.2)
+    def _anchoring_due(self) -> bool:
+        moment = self._app.store.counts.next_moment()
+        due = moment is not None and moment <= self._app.clock.now()
+        return due or bool(self._app.store.records.waiting()[0])
+
+    def _pass(self) -> None:
+        now = self._app.clock.now()
+        self._total = _sum(self._total, run_pass(self._parts, now, self._archiving))
+        self._passes += 1
+
+    def _store(self) -> None:
+        """Take in what came back from the archive, and start what is due."""
+        if self._archiving is None:
+            return
+        try:
+            report = run_storing(self._parts, self._app.clock.now(), self._archiving)
+        except StoreBusyError:
+            self._stop.wait(_LOOK_S)
+            return
+        self._total = msgspec.structs.replace(
+            self._total,
+            signed=self._total.signed + report.signed,
+            stored=_added(self._total.stored, report.stored),
+        )
+
+    def _take_in(self) -> None:
+        """Take in the calls that are still in flight; what they find is signed by the next pass."""
+        if self._archiving is not None and self._archiving.busy:
+            with contextlib.suppress(StoreBusyError), self._app.store.exclusive():
+                self._archiving.drain(self._app.clock.now)
+
+    def _rest(self, nap_s: float) -> None:
+        """Wait for a signal, an answer of the archive, or the next thing that is due."""
+        end = time.monotonic() + nap_s
+        while (left := end - time.monotonic()) > 0 and not self._stop.is_set():
+            if self._archiving is None or not self._archiving.busy:
+                self._stop.wait(left)
+            elif self._archiving.wait(min(left, _LOOK_S)):
+                return
+
+    def _hopeful(self) -> bool:
+        """Tell whether waiting can bring anything."""
+        return bool(_left(self._app)) or (bool(self._left_to_store()) and self._next() is not None)
+
+    def _next(self) -> int | None:
+        """Return when the archive can be asked next; now, while a call is in flight."""
+        if self._archiving is None:
+            return None
+        now = self._app.clock.now()
+        return now if self._archiving.busy else self._archiving.next_moment(now)
+
+    def _nap_s(self) -> float:
+        now = self._app.clock.now()
+        moments = [self._app.store.counts.next_moment()]
+        if self._archiving is not None:
+            moments.append(self._archiving.next_moment(now))
+        soonest = min((moment for moment in moments if moment is not None), default=now)
+        return max(min(soonest - now, _LONGEST_NAP_S), 0.2)
+
+    def _left_to_store(self) -> int:
+        return 0 if self._archiving is None else self._archiving.unfinished()
+
+    def _left_words(self) -> str:
+        left, to_store = _left(self._app), self._left_to_store()
+        if not left:
+            return f"{to_store:,} to store; the next look is due soon"
+        waits = self._app.store.counts.waits(1)
+        if waits:
+            reason = f"{waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"
+        else:
+            coming = next_attempt(self._app, 0)
+            reason = "nothing is due" if coming is None else coming["why"]
+        return f"{left} to go; {reason}" + (f"; {to_store:,} to store" if to_store else "")
+
+    def document(self) -> dict[str, Any]:
+        """Return what was done and what is left, with stable keys."""
+        document: dict[str, Any] = msgspec.to_builtins(self._total)
+        document["passes"] = self._passes
+        document["left"] = _left(self._app)
+        document["left_to_store"] = self._left_to_store()
+        document["next_attempt_at"] = utc(self._app.store.counts.next_moment())
+        document["next_to_store_at"] = utc(self._next())
+        return document
 
 
 def _left(app: App) -> int:
-    """Return how many records are not anchored, or anchored but not signed for."""
+    """Return how many records are not anchored, and how many events are decided and not signed."""
     counts = app.store.counts.by_state()
     waiting, _ = app.store.records.waiting()
     open_states = sum(counts.get(state, 0) for state in ("sealed", "submitted", "attested"))
     return waiting + open_states + app.store.counts.unsigned()
-
-
-def _left_words(app: App) -> str:
-    waits = app.store.counts.waits(1)
-    if waits:
-        reason = f"{waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"
-    else:
-        coming = next_attempt(app, 0)
-        reason = "nothing is due" if coming is None else coming["why"]
-    return f"{_left(app)} to go; {reason}"
 
 
 def _sum(a: PassReport, b: PassReport) -> PassReport:
@@ -120,20 +238,22 @@ def _sum(a: PassReport, b: PassReport) -> PassReport:
         signed=a.signed + b.signed,
         failed_calls=b.failed_calls,
         problems=b.problems,
+        stored=_added(a.stored, b.stored),
     )
 
 
-def _document(app: App, total: PassReport, passes: int, left: int) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(total)
-    document["passes"] = passes
-    document["left"] = left
-    document["next_attempt_at"] = None
-    moment = app.store.counts.next_moment()
-    if moment is not None:
-        from anchord.app.cli.output import utc
-
-        document["next_attempt_at"] = utc(moment)
-    return document
+def _added(a: Any, b: Any) -> Any:
+    """Add up two reports of one kind, field by field; counts by name too."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, msgspec.Struct):
+        names = msgspec.structs.fields(a)
+        return type(a)(
+            **{one.name: _added(getattr(a, one.name), getattr(b, one.name)) for one in names}
+        )
+    if isinstance(a, dict):
+        return {key: a.get(key, 0) + b.get(key, 0) for key in (*a, *(k for k in b if k not in a))}
+    return a + b
 
 
 def _tell(document: dict[str, Any]) -> None:
@@ -145,10 +265,13 @@ def _tell(document: dict[str, Any]) -> None:
         ("signed", "event(s) signed"),
     ]
     lines = [f"{document[key]:>9,} {text}" for key, text in words if document[key]]
+    lines += report_lines(document["stored"])
     click.echo("\n".join(lines) if lines else "nothing to do now")
     if document["left"]:
         when = document["next_attempt_at"] or "the next pass"
         click.echo(f"{document['left']:>9,} still to be anchored; next try {when}")
+    if document["left_to_store"]:
+        click.echo(f"{document['left_to_store']:>9,} still to be stored; see `anchord status`")
     if document["failed_calls"]:
         click.echo(
             f"{document['failed_calls']} call(s) failed and will be repeated: `anchord status`",

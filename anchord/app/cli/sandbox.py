@@ -29,7 +29,8 @@ Next, in another terminal:
   anchord run-once --wait
   anchord status
   ots --bitcoin-node {node} verify FILE.ots
-Drive it: anchord sandbox mine 6, reorg 2, fault calendar-1 dead --count 3, status.
+Drive it: anchord sandbox mine 6, reorg 2, fault calendar-1 dead --count 3, status;
+  its archive: advance 86400, site URL --status 404, fault wayback offline.
 """
 
 
@@ -75,13 +76,25 @@ def _many(
 )
 @click.option("--no-auto-mine", is_flag=True, help="Mine only on command.")
 @click.option(
+    "--archive/--no-archive",
+    default=True,
+    show_default=True,
+    help="Also stand in for the Internet Archive.",
+)
+@click.option(
+    "--real-limits",
+    is_flag=True,
+    help="The archive keeps to its real limits and delays (minutes to hours).",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document: where everything is."
 )
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path | None, as_json: bool, **options: Any) -> None:
-    """Run calendars, a regtest chain, a node, explorers and peers on loopback.
+    """Run calendars, a regtest chain, a node, explorers, peers and an archive on loopback.
 
-    Sandbox, not Bitcoin: nothing here is timestamped by anybody. Runs until it is stopped
+    Sandbox, not Bitcoin, not the Internet Archive: nothing here is timestamped or stored by
+    anybody. Runs until it is stopped
     (Ctrl-C), and writes a ready anchord.toml into the folder; the next run in that folder
     goes on with the same chain and addresses.
     """
@@ -92,7 +105,16 @@ def command(ctx: click.Context, /, directory: Path | None, as_json: bool, **opti
         raise click.UsageError("name a folder: anchord sandbox --dir DIR", ctx)
     if options.pop("no_auto_mine"):
         options["mine_every_s"] = None
+    if options.pop("real_limits"):
+        options |= _real_limits()
     _run(directory, options, as_json=as_json)
+
+
+def _real_limits() -> dict[str, Any]:
+    from anchord.sandbox.items.rules import Rules as ItemRules
+    from anchord.sandbox.wayback.rules import Rules
+
+    return {"archive_rules": Rules(), "item_rules": ItemRules()}
 
 
 def _run(directory: Path, options: dict[str, Any], *, as_json: bool) -> None:
@@ -122,6 +144,8 @@ def _welcome(sandbox: Sandbox, config: Path) -> None:
         say.print(f"  {f'explorer-{number}':<12}{url}")
     for number, address in enumerate(sandbox.peer_addresses, 1):
         say.print(f"  {f'peer-{number}':<12}{address}")
+    for name, url in sandbox.status().archive.items():
+        say.print(f"  {name:<12}{url}")
     # The sandbox's node password opens nothing but the sandbox; it is what `ots` needs here.
     config_, folder = shlex.quote(str(config)), shlex.quote(str(sandbox.directory))
     words = _NEXT.format(config=config_, folder=folder, node=sandbox.node_auth_url)
@@ -264,6 +288,46 @@ def _show_faults(waiting: list[dict[str, Any]]) -> None:
         click.echo(f"{fault_['service']}  {fault_['kind']}  {left}")
 
 
+@command.command(short_help="Move the archive's clock on.")
+@click.argument("seconds", type=click.FloatRange(0, 315_360_000))
+@_drives
+def advance(ask: Callable[..., Any], seconds: float, as_json: bool) -> None:
+    """Move the archive's clock on by SECONDS: jobs end, captures are listed, days begin."""
+    document = ask("POST", "/advance", {"seconds": seconds})
+    if as_json:
+        emit_json(document)
+    else:
+        click.echo(f"the archive's clock shows {document['archive_now']}")
+
+
+@command.command(short_help="Change what the web says to the archive.")
+@click.argument("url", required=False)
+@click.option("--status", type=click.IntRange(200, 999), metavar="N", help="HTTP status.")
+@click.option("--redirect", "location", metavar="URL", help="Redirect there.")
+@click.option("--body", metavar="TEXT", help="The page (default: one that names its URL).")
+@click.option("--type", "content_type", metavar="TYPE", help="Content-Type of the page.")
+@click.option("--change", is_flag=True, help="Put a new edition of the page out.")
+@click.option("--clear", is_flag=True, help="As usual again: URL, or everything.")
+@_drives
+def site(ask: Callable[..., Any], url: str | None, as_json: bool, **options: Any) -> None:
+    """Let URL answer in another way when the sandbox's archive visits it.
+
+    \b
+    Examples:
+      anchord sandbox site https://arxiv.org/abs/2401.00001v1 --status 404
+      anchord sandbox site https://arxiv.org/abs/2401.00001v1 --body "Are you a robot?"
+      anchord sandbox site --clear
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
+    chosen = {name: value for name, value in options.items() if value not in (None, False)}
+    if not chosen or (url is None and not options["clear"]):
+        raise click.UsageError("name URL and what it says, or use --clear")
+    document = ask("POST", "/site", {"site": {"url": url or ""} | chosen})
+    if as_json:
+        emit_json(document)
+    else:
+        click.echo(f"changed: {document['url'] or 'every page is as usual'}")
+
+
 @command.command(short_help="Show where everything is, and what was asked.")
 @_drives
 def status(ask: Callable[..., Any], as_json: bool) -> None:
@@ -279,11 +343,28 @@ def status(ask: Callable[..., Any], as_json: bool) -> None:
         f"{document['waiting_transactions']} transactions waiting for confirmations"
     )
     places = document["calendars"] | {"node": document["node"]}
-    for name, place in (places | document["explorers"] | document["peers"]).items():
+    places |= document["explorers"] | document["peers"] | document["archive"]
+    for name, place in places.items():
         counts = document["requests"].get(name, {})
         asked = ", ".join(f"{route} {count}" for route, count in counts.items())
         click.echo(f"{name:<13} {place}  {asked}")
+    if document["archive"]:
+        _show_archive(document)
     _show_faults(document["faults"])
+
+
+def _show_archive(document: dict[str, Any]) -> None:
+    click.echo(f"archive       its clock shows {document['archive_now']}")
+    for name, counts in document["archive_counts"].items():
+        plain = {key: count for key, count in counts.items() if count and key != "now"}
+        words = ", ".join(f"{key} {_short(count)}" for key, count in plain.items())
+        click.echo(f"{name:<13} {words or 'nothing was asked yet'}")
+
+
+def _short(count: Any) -> str:
+    if isinstance(count, dict):
+        return "(" + ", ".join(f"{name} {number}" for name, number in count.items()) + ")"
+    return f"{count:.1f}" if isinstance(count, float) else str(count)
 
 
 def _show(document: Any) -> None:

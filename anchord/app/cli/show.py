@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.cli import storage_record
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.references import find_records, name_of
 from anchord.app.wiring import App, chain_name, open_app
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def command(config_path: str | None, record: str, full: bool, as_json: bool) -> int:
-    """Show the record that RECORD names, and what is known about its timestamp.
+    """Show the record that RECORD names: its timestamp, its captures and its place in an item.
 
     RECORD is a Pith Number, 8 or more characters of its suffix, a SHA-256, an arXiv id or a DOI.
     Where several records fit, all are listed and none is shown: exit code 1.
@@ -73,7 +74,8 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
     batches = app.store.batches.of_record(record.id, record.batch_id)
     standing = next((batch for batch in batches if batch.id == record.batch_id), None)
     check_record(record, body)
-    events = _events(app, record, full=full)
+    whole = _whole_events(app, record)
+    stored = storage_record.describe(app, record, batches, [one for one, gone in whole if not gone])
     document: dict[str, Any] = {
         "name": name_of(record),
         "pith_number": None if record.year is None else name_of(record),
@@ -85,10 +87,11 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
         "source": _source(record),
         "aliases": _aliases(record),
         "added_at": utc(record.added_at),
-        "strip": _strip(standing),
+        "strip": _strip(standing, stored["word"]),
         "state": "not_anchored" if standing is None else standing.state.value,
         "batches": [_batch(app, batch) for batch in batches],
-        "events": events,
+        "stored": stored,
+        "events": [_event(one, gone, full=full) for one, gone in whole],
     }
     if full:
         document["canonical_record"] = None if body is None else body.decode("utf-8")
@@ -113,12 +116,12 @@ def _aliases(record: StoredRecord) -> list[dict[str, str]]:
     ]
 
 
-def _strip(standing: Batch | None) -> str:
-    """Return the strip of the record's page; the other facets are not driven yet."""
+def _strip(standing: Batch | None, stored: str) -> str:
+    """Return the strip of the record's page; two of its facets are not driven yet."""
     words = {BatchState.ANCHORED: "anchored", BatchState.SUBMITTED: "submitted",
              BatchState.ATTESTED: "submitted"}  # fmt: skip
     anchored = "not anchored" if standing is None else words.get(standing.state, "not anchored")
-    return f"not attested | {anchored} | not stored | refs pending"
+    return f"not attested | {anchored} | {stored} | refs pending"
 
 
 def _batch(app: App, batch: Batch) -> dict[str, Any]:
@@ -192,7 +195,8 @@ def words_for(status: str, detail: str | None) -> str:
     return words.get(status) or f"failed: {detail or status}"
 
 
-def _events(app: App, record: StoredRecord, *, full: bool) -> list[dict[str, Any]]:
+def _whole_events(app: App, record: StoredRecord) -> list[tuple[dict[str, Any], str | None]]:
+    """Return a record's events, each with the id of the one that withdraws it."""
     from anchord.engine.ledger import read_event
 
     events = [read_event(app.store, record, row) for row in app.store.ledger.of_record(record.id)]
@@ -201,19 +205,20 @@ def _events(app: App, record: StoredRecord, *, full: bool) -> list[dict[str, Any
         for one in events
         if one["event_type"] == event.WITHDRAWN
     }
-    return [
-        {
-            "event_id": one["event_id"],
-            "event_type": one["event_type"],
-            "created_at": one["created_at"],
-            "signer_id": one["signer"]["signer_id"],
-            "key_id": one["signer"]["key_id"],
-            "confirmations": one["payload"].get("confirmations"),
-            "withdrawn_by": gone.get(one["event_id"]),
-            **({"event": one} if full else {}),
-        }
-        for one in events
-    ]
+    return [(one, gone.get(one["event_id"])) for one in events]
+
+
+def _event(one: dict[str, Any], withdrawn_by: str | None, *, full: bool) -> dict[str, Any]:
+    return {
+        "event_id": one["event_id"],
+        "event_type": one["event_type"],
+        "created_at": one["created_at"],
+        "signer_id": one["signer"]["signer_id"],
+        "key_id": one["signer"]["key_id"],
+        "confirmations": one["payload"].get("confirmations"),
+        "withdrawn_by": withdrawn_by,
+        **({"event": one} if full else {}),
+    }
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
@@ -229,6 +234,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     for batch in document["batches"]:
         yield ""
         yield from _batch_lines(batch, document["events"])
+    yield from storage_record.lines(document["stored"])
     if document["events"]:
         yield ""
     for one in document["events"]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.cli import storage
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.show import words_for
 from anchord.app.wiring import App, chain_name, open_app
@@ -22,14 +23,15 @@ STATES = ("not_anchored", "sealed", "submitted", "attested", "anchored", "parked
 _SHOWN = 20
 
 
-@click.command(short_help="Show counts, what waits and why, and the calendars' health.")
+@click.command(short_help="Show counts, what waits and why, and the services' health.")
 @click.option("--online", is_flag=True, help="Ask the header sources for their newest block.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def command(config_path: str | None, online: bool, as_json: bool) -> None:
     """Show where the records stand, and what anchord waits for.
 
-    Without --online no connection is opened. Nothing is written.
+    Without --online no connection is opened, and the Internet Archive is never asked: that does
+    `anchord archive check`. Nothing is written.
     """
     with open_app(config_path) as app:
         document = describe(app, online=online)
@@ -37,8 +39,11 @@ def command(config_path: str | None, online: bool, as_json: bool) -> None:
     if as_json:
         emit_json(document)
         return
+    out = console()
+    for line in storage.alert_lines(document["stored"]):
+        out.print(printable(line), markup=False, style="bold red")
     for line in _lines(document):
-        console().print(printable(line), markup=False)
+        out.print(printable(line), markup=False)
 
 
 def _warn(app: App) -> None:
@@ -82,6 +87,7 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
         "calendars": _calendars(app),
         "headers": [_header_source(app, name, online=online) for name in _names(app)],
         "parked": _parked(app),
+        "stored": storage.describe(app),
     }
 
 
@@ -213,6 +219,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"      bring it back with `anchord retry {parked['batch']}`"
     if len(document["parked"]) > _SHOWN:
         yield f"parked: {len(document['parked']) - _SHOWN:,} more; `anchord retry --all`"
+    yield ""
+    yield from storage.lines(document["stored"])
 
 
 def _count_lines(document: dict[str, Any]) -> Iterator[str]:

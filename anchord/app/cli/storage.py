@@ -1,0 +1,195 @@
+"""The facet `stored` for `anchord status`: counts, lanes, alerts, what is missing, what is next."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from anchord.app.archive_rate import SAMPLE, day_rate, rate_document
+from anchord.app.cli.output import utc
+from anchord.app.cli.storage_words import (
+    FILES_UNFINISHED,
+    UNFINISHED,
+    code_words,
+    lane_state,
+    lane_words,
+)
+from anchord.core.pacing import used_on
+from anchord.core.storage import CaptureState, FileState, StoredWhen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anchord.app.wiring import App
+    from anchord.core.storage import Lane, StoredCounts
+
+_SHOWN = 10
+
+
+def describe(app: App) -> dict[str, Any]:
+    """Return how the facet stands, with stable keys; cheap at any number of records."""
+    tables, now = app.store.storage, app.clock.now()
+    counts = tables.counts()
+    lanes = tables.lanes.all()
+    return {
+        "when": app.config.archive.stored_when.value,
+        "records": records_stored(app.config.archive.stored_when, counts),
+        "captures": {state.value: counts.captures.get(state, 0) for state in CaptureState},
+        "extra_captures": {state.value: counts.extras.get(state, 0) for state in CaptureState},
+        "unclaimed": counts.unclaimed,
+        "bundles": {state.value: counts.files.get(state, 0) for state in FileState},
+        "unpacked": counts.unpacked,
+        "lanes": [_lane(lane, now) for lane in lanes],
+        "alerts": list(dict.fromkeys(_alert(lane) for lane in lanes if lane.alert or lane.stopped)),
+        "missing": app.archive_gaps(),
+        "parked": _parked(app),
+        "rate": _rate(app, counts, lanes),
+        "next_attempt_at": utc(next_moment(app, lanes)),
+    }
+
+
+def records_stored(when: StoredWhen, counts: StoredCounts) -> dict[str, int]:
+    """Return how many records have earned the word, and by what."""
+    earned = {
+        StoredWhen.CAPTURE: counts.by_capture,
+        StoredWhen.ITEM: counts.by_item,
+        StoredWhen.BOTH: counts.by_both,
+        StoredWhen.EITHER: counts.by_capture + counts.by_item - counts.by_both,
+    }
+    return {
+        "stored": earned[when],
+        "by_capture": counts.by_capture,
+        "by_item": counts.by_item,
+        "by_both": counts.by_both,
+    }
+
+
+def next_moment(app: App, lanes: list[Lane]) -> int | None:
+    """Return when a capture or a file is due next, as far as its lane is open then."""
+    tables, stopped = app.store.storage, {lane.name for lane in lanes if lane.stopped}
+    until = {lane.name: lane.until or 0 for lane in lanes}
+    moments = []
+    if "spn" not in stopped:
+        due = tables.captures.next_moment(UNFINISHED)
+        moments.append(None if due is None else max(due, until.get("spn", 0)))
+    if "items" not in stopped:
+        due = tables.items.next_moment(FILES_UNFINISHED)
+        moments.append(None if due is None else max(due, until.get("items", 0)))
+    moments.append(tables.captures.next_moment((CaptureState.STORED,)))
+    moments.append(tables.items.next_moment((FileState.STORED,)))
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _lane(lane: Lane, now: int) -> dict[str, Any]:
+    paused = lane.until if lane.until is not None and lane.until > now else None
+    waits = lane.stopped or paused is not None
+    return {
+        "lane": lane.name,
+        "where": lane_words(lane.name),
+        "stopped": lane.stopped,
+        "paused_until": utc(paused),
+        "used_today": used_on(lane, now),
+        "code": lane.code if waits else None,
+        "note": lane.note if waits else None,
+    }
+
+
+def _alert(lane: Lane) -> str:
+    """Return what a person must know of; an address that is shut out says it in several lanes."""
+    words = lane.alert or f"{lane_words(lane.name)}: {code_words(lane.code, lane.note)}"
+    return f"{words}; when it is mended: anchord retry --archive" if lane.stopped else words
+
+
+def _parked(app: App) -> list[dict[str, Any]]:
+    tables = app.store.storage
+    found: list[dict[str, Any]] = [
+        {"what": "capture", "name": one.url, "code": one.code, "reason": one.note}
+        for one in tables.captures.in_state((CaptureState.PARKED,), _SHOWN)
+    ]
+    found += [
+        {"what": "file", "name": f"{one.identifier}/{one.name}", "code": one.code,
+         "reason": one.note}
+        for one in tables.items.in_state((FileState.PARKED,), _SHOWN)
+    ]  # fmt: skip
+    return found
+
+
+def _rate(app: App, counts: StoredCounts, lanes: list[Lane]) -> dict[str, Any]:
+    """Return what a day brings, by what the account last said of itself."""
+    seen = next((lane.seen for lane in lanes if lane.name == "spn" and lane.seen), b"{}")
+    account = json.loads(seen).get("account") or {}
+    rate = day_rate(
+        app.config.archive.captures,
+        slots=None,
+        daily_limit=account.get("daily_captures_limit"),
+        made=app.store.storage.captures.in_state((CaptureState.STORED,), SAMPLE),
+    )
+    return rate_document(rate, counts)
+
+
+# ---------------------------------------------------------------------- for people
+
+
+def alert_lines(document: dict[str, Any]) -> list[str]:
+    """Return what a person must act on, to be shown first."""
+    return [f"ALERT {alert}" for alert in document["alerts"]]
+
+
+def lines(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the facet for people."""
+    records = document["records"]
+    policy = {"either": "capture or item", "capture": "a capture", "item": "an item",
+              "both": "capture and item"}[document["when"]]  # fmt: skip
+    yield "Internet Archive"
+    yield f"{records['stored']:>12,} stored ({policy})"
+    yield from _rows(document["captures"], "capture(s)", "captures")
+    yield from _rows(document["extra_captures"], "extra capture(s)", "captures")
+    yield from _rows(document["bundles"], "bundle(s)", "bundles")
+    yield from document["missing"]
+    for lane in document["lanes"]:
+        yield f"{lane['where']}: {lane_state(lane)}"
+    yield from _rate_lines(document["rate"])
+    if document["next_attempt_at"]:
+        yield f"next look       {document['next_attempt_at']}"
+    for one in document["parked"]:
+        yield f"parked: {one['what']} {one['name']}"
+        yield f"      {code_words(one['code'], one['reason'])}"
+    if document["parked"]:
+        yield "      bring them back with `anchord retry --archive`"
+
+
+def _rows(states: dict[str, int], unit: str, kind: str) -> Iterator[str]:
+    words = _STATE_WORDS[kind]
+    for state, count in states.items():
+        if count:
+            yield f"{count:>12,} {unit} {words[state]}"
+
+
+_STATE_WORDS = {
+    "captures": {
+        "waiting": "wait to be made",
+        "sending": "being handed in",
+        "submitted": "running",
+        "looking": "looked for in the index",
+        "reported": "reported, not in the index yet",
+        "indexed": "in the index, not replayed yet",
+        "stored": "stored",
+        "parked": "parked",
+    },
+    "bundles": {
+        "packed": "packed, not uploaded",
+        "sending": "being uploaded",
+        "sent": "uploaded, not seen in the item yet",
+        "stored": "stored",
+        "parked": "parked",
+        "gone": "lost, packed again",
+    },
+}
+
+
+def _rate_lines(rate: dict[str, Any]) -> Iterator[str]:
+    if not rate["backlog"]:
+        return
+    per_day, bound = f"{rate['captures_per_day']:,}", rate["bound_by"]
+    yield f"day rate        {per_day} captures a day, bound by {bound}"
+    yield f"                {rate['backlog']:,} to make: about {rate['backlog_days']:,} day(s)"
