@@ -238,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if answer.sized or self.protocol_version != "HTTP/1.0":
             self.send_header("Content-Length", str(length))
+        if self.close_connection and self.protocol_version != "HTTP/1.0":
+            self.send_header("Connection", "close")  # or a pool takes it for alive
         self.end_headers()
 
     def _send(self, answer: Answer) -> None:

@@ -92,9 +92,9 @@ class ArchiveOrg:
             return {}
         if item.dark or request.fault_is("item-dark"):
             return {"is_dark": True}
-        return self._described(item)
+        return self._described(request, item)
 
-    def _described(self, item: Item) -> dict[str, Any]:
+    def _described(self, request: Request, item: Item) -> dict[str, Any]:
         rows = [_file_row(version) for version in item.files.values()]
         rows += _own_rows(item)
         document: dict[str, Any] = {
@@ -111,6 +111,8 @@ class ArchiveOrg:
             "uniq": item.number,
             "workable_servers": list(_SERVERS),
         }
+        if request.fault_is("servers-unavailable"):
+            return document | {"files": [], "files_count": 0, "servers_unavailable": True}
         waiting = self._waiting_rows(item)
         return document | ({"pending_tasks": True, "tasks": waiting} if waiting else {})
 

@@ -51,6 +51,9 @@ ITEM_KINDS: dict[str, _Row] = {
     ),
     "item-missing": _site("says {} for an item that is there", "metadata"),
     "item-dark": _site("says that the item was taken down", "metadata"),
+    "servers-unavailable": _site(
+        "lists no file, and says that the servers which hold the item are unavailable", "metadata"
+    ),
     "metadata-html": _site("answers with a page instead of JSON", "metadata", "tasks"),
     "download-missing": _site("answers 404 for a file that is there", "download", "data"),
     "download-503": _site("answers 503 with a page", "download", "data"),
