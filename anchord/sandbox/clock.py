@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 
 class SandboxClock:
@@ -23,6 +24,11 @@ class SandboxClock:
         self._frozen = frozen
         self._shown = time.time() if start is None else start
         self._since = time.monotonic()
+        self._watchers: list[Callable[[], object]] = []
+
+    def watch(self, call: Callable[[], object]) -> None:
+        """Have this called after each `advance`, on the thread that advances."""
+        self._watchers.append(call)
 
     def now(self) -> float:
         """Return the present moment."""
@@ -36,4 +42,6 @@ class SandboxClock:
             raise ValueError(f"a clock cannot be advanced by {seconds} seconds")
         with self._lock:
             self._shown += seconds
+        for call in self._watchers:
+            call()
         return self.now()

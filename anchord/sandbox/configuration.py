@@ -13,6 +13,15 @@ MARK = "# Written by `anchord sandbox`: sandbox, not Bitcoin."
 """First line of a configuration that a sandbox may renew."""
 
 
+class ArchiveAddresses(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the Internet Archive of the sandbox is."""
+
+    web: str
+    api: str
+    s3: str
+    credentials_file: str
+
+
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration must name."""
 
@@ -22,6 +31,7 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     explorers: list[str]
     peers: list[str]
     confirmations: int
+    archive: ArchiveAddresses | None = None
 
 
 def write_config(file: Path, addresses: Addresses) -> Path:
@@ -68,7 +78,46 @@ def _text(at: Addresses) -> str:
     ]
     if "explorers" in sources:
         sections += ["", "[headers.explorers]", f"urls = {_list(at.explorers)}"]
+    if at.archive is not None:
+        sections += ["", _archive_text(at.archive)]
     return "\n".join(sections) + "\n"
+
+
+def _archive_text(at: ArchiveAddresses) -> str:
+    """Return [archive] with waits of seconds, and a pace just below what the sandbox allows."""
+    return "\n".join(
+        [
+            "[archive]",
+            'stored_when = "both"',
+            f'credentials_file = "{at.credentials_file}"',
+            'contact = "https://sandbox.example.org/"',
+            'account_dir = "sandbox/account"',
+            "",
+            "[archive.captures]",
+            f'web_url = "{at.web}"',
+            "submits_per_minute = 50",
+            "index_per_minute = 500",
+            "replays_per_minute = 500",
+            "first_poll_s = 1",
+            "poll_s = 1",
+            "slot_poll_s = 1",
+            "job_deadline_s = 20",
+            "check_after_s = [1, 2, 4, 8, 15, 30, 60]",
+            "confirm_after_s = [60, 300]",
+            "timeout_s = 10",
+            "",
+            "[archive.items]",
+            f'api_url = "{at.api}"',
+            f's3_url = "{at.s3}"',
+            'prefix = "anchord-sandbox"',
+            'collection = "test_collection"',
+            "flush_after_s = 0",
+            "wait_for_anchor_s = 3600",
+            "check_after_s = [1, 2, 4, 8, 15, 30, 60, 120]",
+            "confirm_after_s = 60",
+            "timeout_s = 10",
+        ]
+    )
 
 
 def _list(values: list[str]) -> str:

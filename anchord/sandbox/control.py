@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anchord.core.moment import utc
 from anchord.errors import ConfigError
+from anchord.sandbox.archive import SiteChange
 from anchord.sandbox.web import Answer, Request, json_answer
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class Command(msgspec.Struct, forbid_unknown_fields=True):
     service: str | None = None
     kind: str = ""
     options: dict[str, str | int | float] = {}
+    seconds: float = 0
+    site: SiteChange | None = None
 
 
 class Control:
@@ -39,6 +43,8 @@ class Control:
             ("POST", "/reorg"): self._reorg,
             ("POST", "/fault"): self._fault,
             ("POST", "/clear"): self._clear,
+            ("POST", "/advance"): self._advance,
+            ("POST", "/site"): self._site,
         }
 
     def route(self, method: str, path: str) -> str:
@@ -73,6 +79,14 @@ class Control:
     def _clear(self, asked: Command) -> dict[str, Any]:
         self._sandbox.clear_faults(asked.service)
         return {"faults": self._sandbox.board.waiting()}
+
+    def _advance(self, asked: Command) -> dict[str, Any]:
+        return {"archive_now": utc(int(self._sandbox.advance(asked.seconds)))}
+
+    def _site(self, asked: Command) -> dict[str, Any]:
+        change = asked.site or SiteChange(url="", clear=True)
+        self._sandbox.change_site(change)
+        return {"url": change.url or None}
 
 
 def _mined(height: int, blocks: int, best: str) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from anchord.errors import ConfigError
+from anchord.sandbox.items.faults import ARCHIVE, IAS3, ITEM_KINDS
+from anchord.sandbox.wayback.kinds import WAYBACK, WAYBACK_KINDS
 
 CALENDAR, EXPLORER, NODE, PEER = "calendar", "explorer", "node", "peer"
-_HTTP = frozenset({CALENDAR, EXPLORER, NODE})
+_HTTP = frozenset({CALENDAR, EXPLORER, NODE, WAYBACK, ARCHIVE, IAS3})
 _ALL = _HTTP | {PEER}
 Option = str | float | int
 
@@ -94,6 +96,7 @@ KINDS = {
     "lie": _peer("sends headers without proof of work"),
     "cheap-fork": _peer("sends a short branch of length headers, all well formed", "length"),
     "hang-up": _peer("hangs up when asked for headers"),
+    **{name: Kind(*row) for name, row in (WAYBACK_KINDS | ITEM_KINDS).items()},
 }
 """Every fault by name."""
 
@@ -121,7 +124,7 @@ class Fault(msgspec.Struct):
 
 
 def group_of(service: str) -> str:
-    """Return the group of a service: `calendar-2` is a calendar."""
+    """Return the group of a service: `calendar-2` is a calendar, `archive-org` an archive."""
     return service.rpartition("-")[0] or service
 
 

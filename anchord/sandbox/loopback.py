@@ -56,8 +56,8 @@ class Listener:
     def __init__(self, name: str, *, port: int, backlog: int) -> None:
         self.name = name
         self.serve: Serve | None = None
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.backlog = backlog
+        self.socket = _socket()
         try:
             self.socket.bind((HOST, port))
         except OSError as error:
@@ -68,6 +68,18 @@ class Listener:
             ) from None
         self.socket.listen(backlog)
         self.port: int = self.socket.getsockname()[1]
+
+    def deafen(self) -> None:
+        """Stop listening and keep the port: whoever connects is refused."""
+        self.socket.close()
+        self.socket = _socket()
+        self.socket.bind((HOST, self.port))
+
+
+def _socket() -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
 
 
 class Acceptor:
@@ -100,6 +112,20 @@ class Acceptor:
         self._listeners.append(listener)
         self._selector.register(listener.socket, selectors.EVENT_READ, listener)
         return listener
+
+    def refuse(self, listener: Listener) -> None:
+        """Let connections to this one be refused from now on, as if nobody listened there."""
+        with self._lock:
+            if not self.stopping.is_set():
+                self._selector.unregister(listener.socket)
+                listener.deafen()
+
+    def admit(self, listener: Listener) -> None:
+        """Accept connections to it again."""
+        with self._lock:
+            if not self.stopping.is_set():
+                listener.socket.listen(listener.backlog)
+                self._selector.register(listener.socket, selectors.EVENT_READ, listener)
 
     def start(self) -> None:
         """Begin to accept."""

@@ -1,7 +1,7 @@
-"""The whole sandbox: calendars, chain, node, explorers and peers on loopback.
+"""The whole sandbox: calendars, chain, node, explorers, peers and archive on loopback.
 
 Used in one process by tests, demo and benchmarks, and by `anchord sandbox` in the foreground.
-Sandbox, not Bitcoin.
+Sandbox, not Bitcoin, not the Internet Archive.
 """
 
 from __future__ import annotations
@@ -11,19 +11,31 @@ from collections import Counter
 from pathlib import Path
 from typing import Self
 
+from anchord.core.moment import utc
 from anchord.errors import ConfigError
+from anchord.sandbox.archive import (
+    SERVICES,
+    InternetArchive,
+    ItemsHandle,
+    SiteChange,
+    WaybackHandle,
+)
 from anchord.sandbox.block import Block
 from anchord.sandbox.calendar import Calendar
 from anchord.sandbox.chain import Chain
-from anchord.sandbox.configuration import Addresses, write_config
+from anchord.sandbox.clock import SandboxClock
+from anchord.sandbox.configuration import Addresses, ArchiveAddresses, write_config
 from anchord.sandbox.control import Control
 from anchord.sandbox.explorer import BASE, Explorer
 from anchord.sandbox.faults import CALENDAR, EXPLORER, PEER, FaultBoard, Option
+from anchord.sandbox.items.rules import Rules as ItemRules
 from anchord.sandbox.loopback import HOST, Acceptor, Listener, RequestCounts
 from anchord.sandbox.node import USER, Node
 from anchord.sandbox.peer import Peer
 from anchord.sandbox.stamper import Stamper
 from anchord.sandbox.state import NOTICE, Ports, RunFile, Status
+from anchord.sandbox.wayback.rules import Rules
+from anchord.sandbox.wayback.weather import Weather
 from anchord.sandbox.web import Service, Web
 
 MAX_CALENDARS = 10
@@ -61,6 +73,11 @@ class Sandbox:
         mine_every_s: mine a block this often while something is pending; None: never by itself.
         repair_deep_reorgs: calendars stamp again what a reorg deeper than `confirmations` made
             void; the real ones never do.
+        archive: also stand in for the Internet Archive.
+        archive_rules: limits and delays of its Wayback Machine; None: quick ones.
+        item_rules: the same of its items.
+        archive_weather: faults of the Wayback Machine by chance and by the clock.
+        clock: the archive's time; None: this machine's, shifted by what it was advanced.
     """
 
     def __init__(
@@ -74,6 +91,11 @@ class Sandbox:
         peers: int = 2,
         mine_every_s: float | None = None,
         repair_deep_reorgs: bool = False,
+        archive: bool = True,
+        archive_rules: Rules | None = None,
+        item_rules: ItemRules | None = None,
+        archive_weather: Weather | None = None,
+        clock: SandboxClock | None = None,
     ) -> None:
         if not 1 <= calendars <= MAX_CALENDARS:
             raise ConfigError(f"calendars is {calendars}: possible is 1 to {MAX_CALENDARS}")
@@ -85,9 +107,11 @@ class Sandbox:
         self._calendar_names = [f"{CALENDAR}-{n}" for n in range(1, calendars + 1)]
         self._explorer_names = [f"{EXPLORER}-{n}" for n in range(1, explorers + 1)]
         self._peer_names = [f"{PEER}-{n}" for n in range(1, peers + 1)]
-        self.board = FaultBoard(
-            [*self._calendar_names, *self._explorer_names, *self._peer_names, Node.name]
-        )
+        names = [*self._calendar_names, *self._explorer_names, *self._peer_names, Node.name]
+        self.board = FaultBoard(names + (SERVICES if archive else []))
+        self._wants_archive = archive
+        self._archive_parts = (archive_rules, item_rules, archive_weather, clock)
+        self.archive: InternetArchive | None = None
         self.counts = RequestCounts()
         self.calendars: list[CalendarHandle] = []
         self.explorer_urls: list[str] = []
@@ -115,6 +139,8 @@ class Sandbox:
             self._publish(folder)
         except ConfigError:
             self.acceptor.stop()
+            if self.archive is not None:
+                self.archive.close()
             raise
         self._ports.save()
         self._run()
@@ -134,7 +160,27 @@ class Sandbox:
             listener = self._listen(name)
             listener.serve = Peer(name, self.chain, self.acceptor, self.board, self.counts).serve
             self.peer_addresses.append(f"{HOST}:{listener.port}")
+        if self._wants_archive:
+            self._start_archive(folder)
         self.control_url = f"http://{HOST}:{self._serve(Control(self))}"
+
+    def _start_archive(self, folder: Path) -> None:
+        rules, item_rules, weather, clock = self._archive_parts
+        self.archive = archive = InternetArchive(
+            folder,
+            clock=clock,
+            rules=rules or Rules.quick(),
+            item_rules=item_rules or ItemRules.quick(),
+            weather=weather,
+        )
+        listener = self._listen(archive.wayback.name)
+        listener.serve = self._web.serve(archive.wayback)
+        archive.watch_door(listener, self.acceptor)
+        url = f"http://{HOST}:{listener.port}"
+        archive.wayback.at(url)
+        self.wayback = WaybackHandle(url, archive.wayback, archive.credentials_file, self.counts)
+        s3, api = (f"http://{HOST}:{self._serve(host)}" for host in archive.hosts)
+        self.items = ItemsHandle(api, s3, archive.items)
 
     def _listen(self, name: str, backlog: int = 128) -> Listener:
         listener = self.acceptor.listen(name, port=self._ports.of(name), backlog=backlog)
@@ -187,6 +233,8 @@ class Sandbox:
         self.acceptor.stop()
         for thread in self._threads:
             thread.join()
+        if self.archive is not None:
+            self.archive.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -266,10 +314,40 @@ class Sandbox:
             node_cookie_file=str(self.cookie_file),
             explorers=dict(zip(self._explorer_names, self.explorer_urls, strict=True)),
             peers=dict(zip(self._peer_names, self.peer_addresses, strict=True)),
+            archive=self._archive_places(),
+            archive_now="" if self.archive is None else utc(int(self.archive.clock.now())),
+            archive_counts={} if self.archive is None else self.archive.reports(),
             control=self.control_url,
             faults=self.board.waiting(),
             requests=self.requests,
         )
+
+    def _archive_places(self) -> dict[str, str]:
+        if self.archive is None:
+            return {}
+        urls = (self.wayback.url, self.items.api_url, self.items.s3_url)
+        return dict(zip(SERVICES, urls, strict=True))
+
+    def advance(self, seconds: float) -> float:
+        """Move the archive's clock on; return its moment, Unix seconds.
+
+        Raises:
+            ConfigError: there is no archive, or it would go back.
+        """
+        return self._the_archive().advance(seconds)
+
+    def change_site(self, change: SiteChange) -> None:
+        """Change what the web says to the archive.
+
+        Raises:
+            ConfigError: there is no archive, or no such URL can be.
+        """
+        self._the_archive().change_site(change)
+
+    def _the_archive(self) -> InternetArchive:
+        if self.archive is None:
+            raise ConfigError("this sandbox has no archive: start it without --no-archive")
+        return self.archive
 
     def write_config(self) -> Path:
         """Write `anchord.toml` for this sandbox into the directory and return its path.
@@ -286,8 +364,19 @@ class Sandbox:
             explorers=self.explorer_urls,
             peers=self.peer_addresses,
             confirmations=self.confirmations,
+            archive=self._archive_addresses(),
         )
         return write_config(self.directory / "anchord.toml", addresses)
+
+    def _archive_addresses(self) -> ArchiveAddresses | None:
+        if self.archive is None:
+            return None
+        return ArchiveAddresses(
+            web=self.wayback.url,
+            api=self.items.api_url,
+            s3=self.items.s3_url,
+            credentials_file=str(self.wayback.credentials_file.relative_to(self.directory)),
+        )
 
     def _mine_by_itself(self) -> None:
         while not self._mining_stopped.wait(self.mine_every_s):

@@ -32,6 +32,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     node_cookie_file: str
     explorers: dict[str, str]
     peers: dict[str, str]
+    archive: dict[str, str]
+    """The Internet Archive's services; empty: there is none."""
+    archive_now: str
+    """What its clock shows."""
+    archive_counts: dict[str, dict[str, Any]]
+    """What it was asked, and how often its rules were broken."""
     control: str
     faults: list[dict[str, Any]]
     requests: dict[str, dict[str, int]]
@@ -82,7 +88,7 @@ class RunFile:
     def write(self, status: Status) -> None:
         """Tell the drive commands where to find this sandbox."""
         places = msgspec.to_builtins(status)
-        shown = ("notice", "calendars", "node", "explorers", "peers", "control")
+        shown = ("notice", "calendars", "node", "explorers", "peers", "archive", "control")
         document = {"pid": os.getpid()} | {name: places[name] for name in shown}
         replace_file(self._file, json.dumps(document, indent=2) + "\n")
 

@@ -1,0 +1,1 @@
+"""A stand-in for the Wayback Machine: Save Page Now 2, index, replay, availability. Sandbox."""
