@@ -195,6 +195,14 @@ def test_check_limit_can_be_over_or_no_json(site):
     assert site.limit()["over_limit"] == 0
 
 
+def test_check_limit_can_be_asked_by_head(site):
+    path = f"/?check_limit=1&accesskey={KEYS[0]}&bucket={ITEM}"
+    said, whole = (site.call(IAS3, method, path) for method in ("HEAD", "GET"))
+    assert (said.status, said.body) == (200, b"")
+    assert said.headers["Content-Length"] == str(len(whole.body))
+    assert site.archive.report()["check_limits"] == 2
+
+
 @pytest.mark.parametrize("scope", ["global", "accesskey", "bucket", "simulated"])
 def test_each_kind_of_slow_down_can_be_had(site, scope):
     site.board.add(IAS3, "slow-down", 1, {"scope": scope})
