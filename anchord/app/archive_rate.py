@@ -89,3 +89,12 @@ def rate_document(rate: DayRate, counts: StoredCounts) -> dict[str, Any]:
         "backlog": backlog,
         "backlog_days": rate.days_for(backlog),
     }
+
+
+def backlog_words(rate: dict[str, Any]) -> str:
+    """Return how long the backlog of a rate document takes, for people."""
+    if not rate["backlog"]:
+        return "none"
+    days = rate["backlog_days"]
+    span = "less than a day" if days < 1 else f"about {days:,} day(s)"
+    return f"{rate['backlog']:,} capture(s) to make: {span}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.archive_rate import backlog_words
 from anchord.app.cli.output import console, emit_json, printable
 from anchord.app.wiring import open_app
 
@@ -72,8 +73,4 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         per_day = f"{rate['captures_per_day']:,}"
         yield f"day rate    {per_day} captures a day, bound by {rate['bound_by']}"
         yield f"            ({duration}, {how})"
-        yield (
-            f"backlog     {rate['backlog']:,} capture(s): about {rate['backlog_days']:,} day(s)"
-            if rate["backlog"]
-            else "backlog     none"
-        )
+        yield f"backlog     {backlog_words(rate)}"

@@ -199,7 +199,7 @@ class _Run:
     def _left_words(self) -> str:
         left, to_store = _left(self._app), self._left_to_store()
         if not left:
-            return f"{to_store:,} to store; the next look is due soon"
+            return f"{to_store:,} to store; waiting for the Internet Archive"
         waits = self._app.store.counts.waits(1)
         if waits:
             reason = f"{waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"

@@ -220,7 +220,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     if len(document["parked"]) > _SHOWN:
         yield f"parked: {len(document['parked']) - _SHOWN:,} more; `anchord retry --all`"
     yield ""
-    yield from storage.lines(document["stored"])
+    yield from storage.lines(document["stored"], document["now"])
 
 
 def _count_lines(document: dict[str, Any]) -> Iterator[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from anchord.app.archive_rate import SAMPLE, day_rate, rate_document
+from anchord.app.archive_rate import SAMPLE, backlog_words, day_rate, rate_document
 from anchord.app.cli.output import utc
 from anchord.app.cli.storage_words import (
     FILES_UNFINISHED,
     UNFINISHED,
     code_words,
-    lane_state,
+    lane_lines,
     lane_words,
 )
 from anchord.core.pacing import used_on
@@ -96,8 +96,7 @@ def _lane(lane: Lane, now: int) -> dict[str, Any]:
 
 def _alert(lane: Lane) -> str:
     """Return what a person must know of; an address that is shut out says it in several lanes."""
-    words = lane.alert or f"{lane_words(lane.name)}: {code_words(lane.code, lane.note)}"
-    return f"{words}; when it is mended: anchord retry --archive" if lane.stopped else words
+    return lane.alert or f"{lane_words(lane.name)}: {code_words(lane.code, lane.note)}"
 
 
 def _parked(app: App) -> list[dict[str, Any]]:
@@ -132,10 +131,13 @@ def _rate(app: App, counts: StoredCounts, lanes: list[Lane]) -> dict[str, Any]:
 
 def alert_lines(document: dict[str, Any]) -> list[str]:
     """Return what a person must act on, to be shown first."""
-    return [f"ALERT {alert}" for alert in document["alerts"]]
+    lines = [f"ALERT {alert}" for alert in document["alerts"]]
+    if any(lane["stopped"] for lane in document["lanes"]):
+        lines.append("      mend it first, then: anchord retry --archive")
+    return lines
 
 
-def lines(document: dict[str, Any]) -> Iterator[str]:
+def lines(document: dict[str, Any], now: str) -> Iterator[str]:
     """Yield the facet for people."""
     records = document["records"]
     policy = {"either": "capture or item", "capture": "a capture", "item": "an item",
@@ -147,10 +149,13 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     yield from _rows(document["bundles"], "bundle(s)", "bundles")
     yield from document["missing"]
     for lane in document["lanes"]:
-        yield f"{lane['where']}: {lane_state(lane)}"
-    yield from _rate_lines(document["rate"])
+        if lane["used_today"] or lane["stopped"] or lane["paused_until"]:
+            yield from lane_lines(lane)
+    if not any(one.startswith(("nothing", "no page")) for one in document["missing"]):
+        yield from _rate_lines(document["rate"])
     if document["next_attempt_at"]:
-        yield f"next look       {document['next_attempt_at']}"
+        overdue = document["next_attempt_at"] <= now
+        yield f"next            {'next pass' if overdue else document['next_attempt_at']}"
     for one in document["parked"]:
         yield f"parked: {one['what']} {one['name']}"
         yield f"      {code_words(one['code'], one['reason'])}"
@@ -192,4 +197,4 @@ def _rate_lines(rate: dict[str, Any]) -> Iterator[str]:
         return
     per_day, bound = f"{rate['captures_per_day']:,}", rate["bound_by"]
     yield f"day rate        {per_day} captures a day, bound by {bound}"
-    yield f"                {rate['backlog']:,} to make: about {rate['backlog_days']:,} day(s)"
+    yield f"backlog         {backlog_words(rate)}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from anchord.app.cli.output import utc
 from anchord.app.cli.storage_words import RUNNING, code_words, file_grade, grade
 from anchord.core import event
-from anchord.core.storage import FileState, StoredWhen
+from anchord.core.storage import CaptureState, FileState, StoredWhen
+from anchord.errors import FatalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,13 +73,30 @@ def _word(
 
 
 def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the id of the live event that a capture earned, the newest if there are several."""
+    """Return the id of the live event that a capture earned, the newest if there are several.
+
+    Raises:
+        FatalError: the row says something else of the memento than was signed.
+    """
     found = [
-        str(one["event_id"])
+        one
         for one in live
         if one["event_type"] == event.CAPTURED and one["payload"]["original_url"] == capture.url
     ]
-    return found[-1] if found else None
+    if not found:
+        return None
+    signed = found[-1]["payload"]
+    hash_now = None if capture.sha256 is None else capture.sha256.hex()
+    if capture.state is CaptureState.STORED and signed["sha256"] != hash_now:
+        raise _damaged(f"capture of {capture.url}", signed["sha256"], hash_now)
+    return str(found[-1]["event_id"])
+
+
+def _damaged(what: str, signed: str, found: str | None) -> FatalError:
+    return FatalError(
+        f"the {what} was signed for with sha256 {signed}, the store says {found}: "
+        "the store was changed; restore it from a backup"
+    )
 
 
 def _capture(one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -136,6 +154,9 @@ def _item(
         ),
         None,
     )
+    if signed is not None and signed["payload"]["sha256"] != file.sha256.hex():
+        what = f"file {file.identifier}/{file.name}"
+        raise _damaged(what, signed["payload"]["sha256"], file.sha256.hex())
     return {
         "identifier": file.identifier,
         "file": file.name,

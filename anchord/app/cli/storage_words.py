@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anchord.core.storage import CaptureState, FileState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CAPTURE_WORDS = {
     CaptureState.WAITING: "waits to be captured",
@@ -103,15 +106,19 @@ def confirmed(words: str, times: int) -> str:
     return f"{words}, and seen again {'once' if times == 1 else f'{times} times'} later"
 
 
-def lane_state(lane: dict[str, Any]) -> str:
-    """Return how a lane of the `status` document is doing."""
-    why = code_words(lane["code"], lane["note"])
+def lane_lines(lane: dict[str, Any]) -> Iterator[str]:
+    """Yield how a lane of the `status` document is doing, and below it why it waits."""
+    name = lane["where"][:1].upper() + lane["where"][1:]
     if lane["stopped"]:
-        return f"STOPPED: {why}" if why else "STOPPED"
-    if lane["paused_until"] is not None:
-        return f"pauses until {lane['paused_until']}" + (f": {why}" if why else "")
-    used = f", {lane['used_today']:,} call(s) today" if lane["used_today"] else ""
-    return f"open{used}"
+        yield f"{name}: STOPPED"
+    elif lane["paused_until"] is not None:
+        yield f"{name}: pauses until {lane['paused_until']}"
+    else:
+        used = f", {lane['used_today']:,} call(s) today" if lane["used_today"] else ""
+        yield f"{name}: open{used}"
+    why = code_words(lane["code"], lane["note"])
+    if why:
+        yield f"      {why}"
 
 
 _CAPTURES_DONE = {

@@ -1,0 +1,168 @@
+"""`anchord show`: captures and items of a record, and when it may be called stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import stored_place as storing
+from support.workplace import Workplace, sample
+
+from anchord.core.storage import CaptureChange, CaptureState, FileState
+from anchord.engine import ledger
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    place = Workplace(tmp_path)
+    place.anchor(sample(1), sample(2))
+    return place
+
+
+def word(place: Workplace, number: int = 1) -> str:
+    document = place.json("show", f"2507.{number:05d}")
+    facet: str = document["strip"].split(" | ")[2]
+    assert document["stored"]["word"] == facet
+    return facet
+
+
+def earns(place: Workplace, when: str) -> None:
+    storing.configure(place, f'\n[archive]\nstored_when = "{when}"\n')
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("either", ("stored", "stored", "stored")),
+        ("capture", ("stored", "not stored", "stored")),
+        ("item", ("not stored", "stored", "stored")),
+        ("both", ("not stored", "not stored", "stored")),
+    ],
+)
+def test_the_policy_decides_which_receipt_earns_the_word(
+    place: Workplace, when: str, words: tuple[str, str, str]
+) -> None:
+    earns(place, when)
+    captured, in_item, both = words
+    assert word(place) == "not stored"
+    storing.store_capture(place, 1)
+    assert word(place) == captured
+    storing.store_item(place)
+    assert word(place, 2) == in_item
+    assert word(place, 1) == both
+
+
+@pytest.mark.parametrize("state", [one for one in CaptureState if one is not CaptureState.STORED])
+def test_no_grade_below_a_replay_is_called_stored(place: Workplace, state: CaptureState) -> None:
+    storing.change(place, storing.claim(place), **{**storing.MEMENTO, "state": state})
+    idle = state in (CaptureState.WAITING, CaptureState.PARKED)
+    assert word(place) == ("not stored" if idle else "capturing")
+
+
+def test_a_row_without_a_signed_event_is_not_called_stored(place: Workplace) -> None:
+    """What the store says of itself is no receipt: only a signed event is."""
+    columns = {**storing.MEMENTO, "state": CaptureState.STORED, "stored_at": 1}
+    storing.change(place, storing.claim(place), **columns)
+    storing.change_file(place, storing.pack(place), state=FileState.STORED, stored_at=1)
+    assert word(place) == "not stored"
+    assert "to be signed by the next pass" in place.run("show", "2507.00001").stdout
+
+
+def test_a_capture_of_an_extra_url_does_not_earn_the_word(place: Workplace) -> None:
+    extra = storing.claim(place, role="extra-1", version=7)
+    with place.app() as app:
+        parts, now = storing.parts_of(place, app), place.clock.now()
+        columns: dict[str, Any] = {"state": CaptureState.STORED, **storing.MEMENTO}
+        from msgspec.structs import replace
+
+        intent = ledger.capture_series(parts, replace(extra, **columns), now)
+        app.store.storage.captures.change(
+            [CaptureChange(capture=extra, columns=columns, intents=(intent,))]
+        )
+        ledger.append_all(parts, now)
+    assert word(place) == "not stored"
+
+
+def test_a_withdrawn_event_takes_the_word_back(place: Workplace) -> None:
+    capture = storing.store_capture(place)
+    assert word(place) == "stored"
+    with place.app() as app:
+        parts, now = storing.parts_of(place, app), place.clock.advance(60)
+        found = app.store.ledger.get_series(capture.series_id or 0)
+        gone = ledger.withdrawn_series(parts, found, "the memento does not replay", now)
+        assert gone is not None
+        from anchord.core.storage import Intent
+
+        change = CaptureChange(
+            capture=capture,
+            columns={"state": CaptureState.WAITING, "lost": 1},
+            intents=(Intent(batch_id=capture.batch_id, series=gone),),
+        )
+        assert app.store.storage.captures.change([change]) == 1
+        ledger.append_all(parts, now)
+    assert word(place) == "not stored"
+    text = place.run("show", "2507.00001").stdout
+    assert "WITHDRAWN" in text
+    assert "1 memento(s) of it that were stored before" in text
+
+
+def test_a_capture_is_shown_with_everything_that_can_be_checked(place: Workplace) -> None:
+    storing.store_capture(place, confirmations=1, confirmed_at=place.clock.now())
+    (one,) = place.json("show", "2507.00001")["stored"]["captures"]
+    assert one["capture_url"] == (
+        "https://web.archive.org/web/20240726120000/https://arxiv.org/abs/2507.00001v1"
+    )
+    assert (one["captured_at"], one["http_status"]) == ("2024-07-26T12:00:00Z", 200)
+    assert one["event_id"].startswith("sha256:")
+    text = place.run("show", "2507.00001").stdout
+    for value in (one["capture_url"], one["sha256"], one["x_archive_src"], "seen again once"):
+        assert value in text
+
+
+def test_an_item_is_shown_with_the_address_of_the_member(place: Workplace) -> None:
+    storing.store_item(place)
+    document = place.json("show", "2507.00002")
+    (one,) = document["stored"]["items"]
+    member = document["canonical_sha256"] + ".json"
+    assert one["member"] == member
+    assert one["member_url"] == (
+        f"https://archive.org/download/{storing.ITEM}/{storing.ZIP}/{member}"
+    )
+    text = place.run("show", "2507.00002").stdout
+    for key in ("identifier", "file", "member_url", "sha256", "sha1", "md5", "member_sha256"):
+        assert one[key] in text
+
+
+def test_what_waits_says_why_and_until_when(place: Workplace) -> None:
+    at = place.clock.now() + 600
+    storing.change(
+        place, storing.claim(place), code="not-found", note="The server cannot find it.",
+        attempts=2, next_attempt_at=at,
+    )  # fmt: skip
+    (one,) = place.json("show", "2507.00001")["stored"]["captures"]
+    assert (one["code"], one["attempts"]) == ("not-found", 2)
+    text = place.run("show", "2507.00001").stdout
+    assert "the page answered 404: The server cannot find it." in text
+    assert f"tried 2 time(s), next {one['next_attempt_at']}" in text
+
+
+def test_a_row_that_contradicts_its_signed_event_is_refused(place: Workplace) -> None:
+    capture = storing.store_capture(place)
+    storing.change(place, capture, sha256=bytes(32))
+    ran = place.run("show", "2507.00001")
+    assert ran.exit_code == 4
+    assert "backup" in str(ran.exception)
+
+
+def test_parked_work_comes_with_the_way_back(place: Workplace) -> None:
+    storing.change(place, storing.claim(place), state=CaptureState.PARKED, next_attempt_at=None)
+    assert "anchord retry --archive" in place.run("show", "2507.00001").stdout
+
+
+def test_lines_fit_80_columns_where_addresses_and_hashes_allow(place: Workplace) -> None:
+    storing.store_capture(place)
+    storing.store_item(place)
+    for line in place.run("show", "2507.00001").stdout.splitlines():
+        longest = max((len(part) for part in line.split()), default=0)
+        assert len(line) <= 80 or longest > 40 or "bitcoin-regtest" in line, line
