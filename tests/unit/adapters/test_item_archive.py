@@ -351,6 +351,30 @@ def test_a_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
             assert _code(archive.describe(ID)) == "certificate"
 
 
+def test_the_archive_itself_is_asked_by_https_and_a_proxy_sees_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ScriptedServer(always(reply(b"", "403 Forbidden"))) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("https_proxy", raising=False)
+        archive = ArchiveOrg(KEYS, contact="x")
+        with contextlib.closing(archive):
+            assert _code(archive.describe(ID)) == "no-answer"
+            assert _code(archive.headroom(ID)) == "no-answer"
+            assert _code(archive.account()) == "no-answer"
+    asked = [(asked.method, asked.path) for asked in proxy.asked]
+    assert asked == [
+        ("CONNECT", "archive.org:443"),
+        ("CONNECT", "s3.us.archive.org:443"),
+        ("CONNECT", "s3.us.archive.org:443"),
+    ]
+    told = str([(asked.headers, asked.body) for asked in proxy.asked])
+    assert ACCESS not in told
+    assert SECRET not in told
+
+
 # ---------------------------------------------------------------------- the process
 
 
