@@ -14,7 +14,7 @@ import msgspec
 from anchord.core.number import pith_number, pith_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from anchord.core.model import StoredRecord
 
@@ -74,6 +74,15 @@ def page_of(url: str, contains: str, fields: Mapping[str, str]) -> Page | None:
 def directory_of(url: str) -> str:
     """Return a URL up to the last "/" of its path: pages of one directory are asked for at once."""
     return url.partition("?")[0].rpartition("/")[0] + "/"
+
+
+def shared_start(urls: Sequence[str]) -> str:
+    """Return what all URLs begin with; the first and the last in order differ the earliest."""
+    first, last = min(urls), max(urls)
+    alike = 0
+    while alike < min(len(first), len(last)) and first[alike] == last[alike]:
+        alike += 1
+    return first[:alike]
 
 
 def _fill(template: str, fields: Mapping[str, str]) -> str | None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchord.core.capture_page import Page, directory_of, fields_of, page_of
+from anchord.core.capture_page import Page, directory_of, fields_of, page_of, shared_start
 from anchord.core.model import Scheme, StoredRecord
 
 DIGEST = bytes(range(32))
@@ -83,3 +83,11 @@ def test_whatever_an_id_holds_the_url_stays_on_its_host_and_in_its_query_free_pa
 def test_a_directory_is_everything_up_to_the_last_slash_of_the_path() -> None:
     assert directory_of("https://example.org/a/b?c=d/e") == "https://example.org/a/"
     assert directory_of("https://example.org/a/") == "https://example.org/a/"
+
+
+@given(st.lists(st.text("abc/", max_size=8), min_size=1, max_size=6))
+def test_all_urls_begin_with_their_shared_start_and_with_nothing_longer(urls: list[str]) -> None:
+    start = shared_start(urls)
+    assert all(url.startswith(start) for url in urls)
+    longer = {url[: len(start) + 1] for url in urls}
+    assert len(longer) > 1 or longer == {start}

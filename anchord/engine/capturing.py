@@ -1,0 +1,237 @@
+"""Captures by the Wayback Machine, one step at a time: claim, submit, poll, look, replay, confirm.
+
+Rules of the service: "Save Page Now 2 Public API Docs"
+(https://archive.org/details/spn-2-public-api-docs). Each effect has its intent in the store before
+it: a capture is `sending` before it is submitted, so a killed process leaves nothing to guess. The
+next one asks the index first, and a capture is never asked for twice without that.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anchord.core.capture import moment_of
+from anchord.core.storage import Capture, CaptureState, Refused
+from anchord.core.wayback import Accepted, Existing
+from anchord.engine.capture_claim import Claiming
+from anchord.engine.capture_fate import INTERRUPTED, Fates
+from anchord.engine.capture_jobs import Jobs
+from anchord.engine.capture_lanes import SPN, STATUS, CaptureLanes
+from anchord.engine.capture_report import CaptureReport, Tally
+from anchord.engine.mementos import Mementos
+from anchord.errors import AnchordError
+
+if TYPE_CHECKING:
+    from anchord.engine.calls import Calls
+    from anchord.engine.storing import StoringParts
+
+__all__ = ["CaptureReport", "Capturing"]
+
+_SUBMIT = "submit"
+_AFTER_DELAY_S = 900
+_LONGEST_DEADLINE_S = 3_300
+"""A status is kept for an hour: after that a job can only be looked up in the index."""
+_HOST_RECHECK_S = 60
+_UNFINISHED = tuple(set(CaptureState) - {CaptureState.STORED, CaptureState.PARKED})
+
+
+class Capturing:
+    """The captures lane. Lives as long as a process may have calls in flight.
+
+    Args:
+        parts: the parts; whoever makes them holds the account's lock.
+    """
+
+    def __init__(self, parts: StoringParts) -> None:
+        self._store = parts.parts.store
+        self._captures = parts.parts.store.storage.captures
+        self._archive = parts.captures
+        self._policy = parts.capture_policy
+        self._tally = Tally()
+        self._lanes = CaptureLanes(parts)
+        self._fates = Fates(parts, self._lanes, self._tally)
+        self._claiming = Claiming(parts)
+        self._jobs = Jobs(parts, self._lanes, self._fates, self._tally)
+        self._mementos = Mementos(parts, self._lanes, self._fates, self._tally)
+        self._calls: Calls | None = None
+        self._since_account = 0
+        """Submits made since the account was read."""
+
+    def recover(self, now: int) -> None:
+        """Look up what a killed process was sending: it may have happened.
+
+        Called once per process, before the first step, with the account's lock held.
+        """
+        while sending := self._captures.in_state({CaptureState.SENDING}):
+            for capture in sending:
+                self._fates.look_after(capture, INTERRUPTED, "the process ended meanwhile", now)
+
+    def step(self, now: int, calls: Calls) -> CaptureReport:
+        """Start everything that is due and allowed now, without waiting for any of it."""
+        self._calls = calls
+        if self._archive is None:
+            return CaptureReport()
+        self._tally.add("claimed", self._claiming.claim(now))
+        self._jobs.start(now, calls)
+        self._submit_due(now, calls)
+        self._mementos.start(now, calls)
+        self._lanes.forget()
+        return self._tally.report()
+
+    def next_moment(self, now: int) -> int | None:
+        """Return the earliest moment something can be done; None: nothing is left to do.
+
+        What a call in flight will make possible is left out: its end is a moment of its own.
+        """
+        if self._archive is None:
+            return None
+        if self._claiming.wanted():
+            return now
+        moments = [self._submit_moment(now), self._mementos.moment(now, self._calls)]
+        if self._room(STATUS) > 0:
+            moments.append(self._jobs.moment(now))
+        self._lanes.forget()
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def unfinished(self) -> int:
+        """Return how many captures are on their way; members not looked at yet count as one."""
+        captures = sum(self._captures.count(state) for state in _UNFINISHED)
+        return captures + (self._captures.unclaimed() is not None)
+
+    # ------------------------------------------------------------------ gates
+
+    def _submit_moment(self, now: int) -> int | None:
+        """Return when a submit can be made, or the account be read for a slot."""
+        free, due = self._lanes.free_at(SPN, now), self._due_at(now)
+        if free is None or due is None or self._room(_SUBMIT) < 1:
+            return None
+        at = max(free, due, now)
+        if self._slots(now) > 0 and at == now:
+            return now
+        if self._room(STATUS) < 1:
+            return None
+        account_at = self._lanes.free_at(STATUS, now)
+        if account_at is None:
+            return None
+        read_at = self._lanes.account(now).read_at
+        again_at = read_at + self._policy.slot_poll_s if self._full(now) else now
+        return max(at, account_at, min(again_at, now + self._policy.slot_poll_s))
+
+    def _due_at(self, now: int) -> int | None:
+        """Return when the next capture may be submitted, its host's pause reckoned with."""
+        first = self._captures.next_moment({CaptureState.WAITING})
+        if first is None or first > now:
+            return first
+        hosts = self._lanes.paused_hosts(now)
+        if self._captures.due({CaptureState.WAITING}, now, 1, hosts):
+            return now
+        # Those that are due are of paused hosts; others become due at moments nobody lists.
+        opens = [until for until in hosts.values() if until is not None]
+        return min([now + _HOST_RECHECK_S, *opens])
+
+    def _in_flight(self) -> int:
+        return sum(
+            self._captures.count(state) for state in (CaptureState.SENDING, CaptureState.SUBMITTED)
+        )
+
+    def _full(self, now: int) -> bool:
+        """Tell whether the account was read just now and had no slot for us."""
+        return self._fresh(now) and self._slots(now) <= 0
+
+    def _fresh(self, now: int) -> bool:
+        read_at = self._lanes.account(now).read_at
+        return 0 <= now - read_at < self._policy.slot_poll_s
+
+    def _slots(self, now: int) -> int:
+        """Return how many submits the account's last word, if fresh, and our own limit allow."""
+        account = self._lanes.account(now).account
+        if account is None or not self._fresh(now):
+            return 0
+        said = account.available - self._since_account
+        return min(said, self._policy.parallel - self._in_flight())
+
+    def _room(self, lane: str) -> int:
+        return 1 if self._calls is None else self._calls.room(lane)
+
+    # ------------------------------------------------------------------ submit
+
+    def _submit_due(self, now: int, calls: Calls) -> None:
+        while calls.room(_SUBMIT) > 0 and self._lanes.free_at(SPN, now) == now:
+            hosts = self._lanes.paused_hosts(now)
+            due = self._captures.due({CaptureState.WAITING}, now, 1, hosts)
+            if not due:
+                return
+            if self._slots(now) < 1:
+                if not self._full(now):
+                    self._since_account = 0
+                    self._jobs.read_account(now, calls)
+                return
+            self._submit(due[0], now, calls)
+
+    def _submit(self, capture: Capture, now: int, calls: Calls) -> None:
+        """Note the intent with the token it takes, then send.
+
+        If we crash behind the transaction, the capture may or may not have been asked for:
+        `recover` looks.
+        """
+        within_s = self._within_s(capture, now)
+        columns = {
+            "state": CaptureState.SENDING,
+            "next_attempt_at": None,
+            "submitted_at": now,
+            "since_at": now - within_s,
+            "deadline_at": None,
+            "job_id": None,
+        }
+        self._since_account += 1
+        self._lanes.take(SPN, now)
+        if not self._fates.change(capture, columns):
+            return
+        sent = self._captures.get(capture.id)
+        self._send(sent, within_s, calls)
+
+    def _send(self, sent: Capture, within_s: int, calls: Calls) -> None:
+        if self._archive is None:
+            return
+        record = self._store.lookup.records([sent.record_id]).get(sent.record_id)
+        template = self._claiming.template(sent.role, record)
+        plain = template is not None and template.plain
+        call = partial(self._archive.submit, sent.url, within_s=within_s, plain=plain)
+        calls.start(_SUBMIT, (_SUBMIT, sent.id), call, partial(self._answered, sent))
+
+    def _within_s(self, capture: Capture, now: int) -> int:
+        """Return how young a capture may be that is taken instead of a new one.
+
+        A memento that was lost, or was no good, must not be offered once more.
+        """
+        adopted = max(self._policy.adopt_younger_than_s, 1)
+        if capture.timestamp is None:
+            return adopted
+        return max(min(adopted, now - moment_of(capture.timestamp) - 1), 1)
+
+    def _answered(
+        self, sent: Capture, now: int, result: Accepted | Existing | Refused | AnchordError
+    ) -> None:
+        if isinstance(result, AnchordError):
+            raise result
+        if isinstance(result, Refused):
+            self._fates.refuse(sent, result, now)
+            return
+        self._lanes.works(SPN, now)
+        if isinstance(result, Existing):
+            self._lanes.note_outcome("", now)
+            self._fates.look_after(sent, "existing", result.message, now)
+            return
+        deadline_at = now + self._policy.job_deadline_s
+        if result.delay_s:
+            deadline_at = now + min(result.delay_s + _AFTER_DELAY_S, _LONGEST_DEADLINE_S)
+        first = self._lanes.later(now, now + result.delay_s + self._policy.first_poll_s)
+        columns = {
+            "state": CaptureState.SUBMITTED,
+            "job_id": result.job_id,
+            "deadline_at": deadline_at,
+            "next_attempt_at": min(first, deadline_at),
+            "note": result.message or None,
+        }
+        self._fates.change(sent, columns, done="submitted")
