@@ -574,7 +574,7 @@ def test_a_stray_configuration_of_the_library_is_not_read(
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(stray + "[cookies]\nlogged-in-user = stray\n")
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login stray password stray\n")
+    (tmp_path / ".netrc").write_text("default login stray password stray\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("IA_CONFIG_FILE", str(tmp_path / "named.ini"))
@@ -586,6 +586,8 @@ def test_a_stray_configuration_of_the_library_is_not_read(
             assert isinstance(archive.describe(ID), ItemSeen)
             assert isinstance(archive.headroom(ID), Headroom)
             assert isinstance(archive.account(), Username)
+            assert _code(archive.fetch(ID, NAME)) == "not-served"
+    assert not any("authorization" in asked.headers for asked in service.asked[3:])
     assert "stray" not in json.dumps([asked.headers for asked in service.asked]) + str(
         [asked.path for asked in service.asked]
     )
