@@ -87,6 +87,8 @@ def _page(said: list[Any]) -> IndexPage | None:
             return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return None
+    if not set(FIELDS) <= set(names):
+        return None
     rows = [_row(names, row) for row in listed]
     found = tuple(row for row in rows if row is not None)
     return IndexPage(rows=found, resume=resume) if len(found) == len(rows) else None

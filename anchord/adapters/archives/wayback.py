@@ -56,7 +56,7 @@ INDEX_TIMEOUT_S = 90.0
 
 _KEY = re.compile(r"[!-9;-~]{1,200}")
 """What a header carries unharmed; a colon would shift the border between the two."""
-_CONTACT = re.compile(r"[!-'*-~]+(?:[ ;,]+[!-'*-~]+)*")
+_CONTACT = re.compile(r"[!-'*-~]+(?: [!-'*-~]+)*")
 _RESUME = re.compile(r"[A-Za-z0-9._~%+*!-]+")
 """A key as the index gives it: ready for a URL."""
 _ECHO_MIN = 8

@@ -119,7 +119,8 @@ class Client:
                     answer.close()
         except (HTTPError, http.client.HTTPException, OSError, UnicodeError) as error:
             late = time.monotonic() >= ends_at
-            raise failure(error, who, self._timeout_s, late=late) from None
+            proxied = self._proxy(url) is not None
+            raise failure(error, who, self._timeout_s, late=late, proxied=proxied) from None
 
     def _manager(self, url: str) -> urllib3.PoolManager:
         """Return a pool manager for one call: a kept connection would carry an old deadline."""
@@ -127,13 +128,14 @@ class Client:
         options: dict[str, Any] = {"num_pools": 1}
         if secure:
             options["ssl_context"] = self._tls
-        proxy = self._proxy(url, "https" if secure else "http")
+        proxy = self._proxy(url)
         manager = _through(proxy, options) if proxy else urllib3.PoolManager(**options)
         manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
         return manager
 
-    def _proxy(self, url: str, scheme: str) -> str | None:
+    def _proxy(self, url: str) -> str | None:
         """Return the proxy of HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY or loopback says no."""
+        scheme = "https" if url.startswith("https:") else "http"
         proxy, host = self._proxies.get(scheme), host_of(url)
         if not proxy or is_loopback(host):
             return None

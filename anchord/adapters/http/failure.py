@@ -7,13 +7,14 @@ import ssl
 from collections.abc import Iterator
 
 import urllib3
-from urllib3.exceptions import ProxyError
 
 from anchord.adapters.http.words import clean
 from anchord.errors import AnchordError, NetworkError, ProtocolError
 
 
-def failure(error: Exception, who: str, timeout_s: float, *, late: bool) -> AnchordError:
+def failure(
+    error: Exception, who: str, timeout_s: float, *, late: bool, proxied: bool
+) -> AnchordError:
     """Return the error of ours: what time may heal is a NetworkError, nonsense a ProtocolError.
 
     Args:
@@ -21,6 +22,7 @@ def failure(error: Exception, who: str, timeout_s: float, *, late: bool) -> Anch
         who: host and port, for the message.
         timeout_s: the call's total time.
         late: that time is over, whatever the error says.
+        proxied: the call went through a proxy, which may be what failed.
     """
     causes = tuple(_causes(error))
     if late or _first(causes, TimeoutError, urllib3.exceptions.TimeoutError):
@@ -37,11 +39,10 @@ def failure(error: Exception, who: str, timeout_s: float, *, late: bool) -> Anch
         )
     broken = _first(causes, OSError, http.client.IncompleteRead)
     if broken:
-        proxy = _first(causes, ProxyError)
-        way = " through the environment's proxy" if proxy else ""
+        way = " through the environment's proxy" if proxied else ""
         return NetworkError(
             f"{who}: the connection{way} failed ({_reason(broken)}); it is tried again later",
-            refused=proxy is None and isinstance(broken, ConnectionRefusedError),
+            refused=not proxied and isinstance(broken, ConnectionRefusedError),
         )
     return ProtocolError(
         f"{who}: expected an HTTP answer, got something else ({_reason(causes[-1])}); "
