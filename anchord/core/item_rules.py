@@ -44,6 +44,8 @@ _DENIALS = {
     "InvalidSecurity",
 }
 _RACES = {"OperationAborted", "BucketAlreadyExists"}
+_UNSETTLED = {"offline", "http-503", "ServiceUnavailable"}
+"""An outage in the middle of an upload: what was sent may have been taken."""
 
 
 class ItemDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +129,7 @@ def _pause(code: str, refused: Refused, now: int, row: int) -> ItemDecision | No
         at = _later(now, 5 * _MINUTE, refused)
     elif code == "http-429":
         at = _doubling(now, row, refused, shortest_s=_MINUTE, longest_s=_BREAK_S)
-    elif code in {"offline", "http-503", "ServiceUnavailable"}:
+    elif code in _UNSETTLED:
         at = _doubling(now, row, refused, shortest_s=5 * _MINUTE, longest_s=_BREAK_S)
     elif code == "connection-refused":
         # Its firewall closes for an hour, and each time for twice as long
@@ -139,14 +141,13 @@ def _pause(code: str, refused: Refused, now: int, row: int) -> ItemDecision | No
         alert = f"what answers for archive.org is not archive.org ({refused.message})"
     else:
         return None
-    # A connection may have been closed after the body was taken, so the item is read first.
     return ItemDecision(
         scope="lane",
         at=at,
         counted=False,
         alert=alert,
         strikes=row,
-        read_first=code in {"http-503", "ServiceUnavailable"},
+        read_first=code in _UNSETTLED,
     )
 
 

@@ -45,6 +45,7 @@ def test_what_the_service_says_of_itself_pauses_the_lane_and_counts_against_no_f
     assert (decision.scope, decision.at - NOW, decision.counted) == ("lane", wait_s, False)
     assert decision.strikes == strikes + 1
     assert (decision.park, decision.stop) == (False, False)
+    assert decision.read_first == (code in {"offline", "http-503"})
     alerting = {"connection-refused", "certificate", "elsewhere"}
     assert (decision.alert is not None) == (code in alerting)
 
