@@ -126,6 +126,8 @@ class Web:
 class _Handler(BaseHTTPRequestHandler):
     """One connection; the base class reads the request line and the headers."""
 
+    disable_nagle_algorithm = True
+    """An answer is two writes; on a kept connection the second would wait for the first's ACK."""
     web: Web
     service: Service
 

@@ -77,7 +77,7 @@ class WaybackService:
     ) -> None:
         rules = rules or Rules()
         self.clock = clock
-        self.site = Site()
+        self.site = Site(self._settle)
         self.weather = weather or Weather()
         self.on_refusal: Callable[[], object] = lambda: None
         """Called after a request found the service closed."""
@@ -112,8 +112,13 @@ class WaybackService:
     def close(self) -> None:
         """Write out the journal."""
         with self._lock:
-            self._world.settle(self.clock.now())
+            self._settle()
             self._world.journal.close()
+
+    def _settle(self) -> None:
+        """End the jobs whose time has come before anything else happens."""
+        with self._lock:
+            self._world.settle(self.clock.now())
 
     # ------------------------------------------------------------------ the service
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -44,19 +45,26 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Site:
-    """Which URL answers what."""
+    """Which URL answers what.
 
-    def __init__(self) -> None:
+    Args:
+        before_change: called before anything changes, so that whoever visits late sees what was.
+    """
+
+    def __init__(self, before_change: Callable[[], object] = lambda: None) -> None:
+        self._before_change = before_change
         self._pages: dict[str, Page] = {}
         self._unknown_hosts: set[str] = set()
         self._excluded: set[str] = set()
 
     def put(self, url: str, page: Page) -> None:
         """Let a URL answer this."""
+        self._before_change()
         self._pages[url] = page
 
     def clear(self, url: str | None = None) -> None:
         """Let a URL, or all, answer as usual."""
+        self._before_change()
         if url is None:
             self._pages.clear()
         else:
@@ -64,15 +72,18 @@ class Site:
 
     def change(self, url: str) -> None:
         """Put a new edition of a page out: its bytes change."""
+        self._before_change()
         page = self._pages.get(url, Page())
         self._pages[url] = msgspec.structs.replace(page, edition=page.edition + 1)
 
     def unresolve(self, host: str) -> None:
         """Let a host be unknown to the name servers."""
+        self._before_change()
         self._unknown_hosts.add(host)
 
     def exclude(self, host: str) -> None:
         """Exclude a host from the archive, as its owner may ask."""
+        self._before_change()
         self._excluded.add(host)
 
     def resolves(self, url: str) -> bool:
