@@ -30,7 +30,7 @@ from anchord.core.wayback import IndexPage, IndexRow, Memento, NotThere
 FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
 """What is asked of the index, in this order."""
 
-MAX_DECODED_BYTES = 1 << 26
+MAX_DECODED_BYTES = 1 << 24
 """How much of a memento is searched once its content coding is undone."""
 
 _EXCLUDED = re.compile(
@@ -185,7 +185,7 @@ def holds(body: bytes, headers: Mapping[str, str], text: str) -> bool:
     """Tell whether `text` stands in a body, its gzip or deflate content coding undone.
 
     The archive sends the coding of the archived answer with the archived bytes, or only tells of
-    it; so both are looked at. Not more than 64 MiB are unpacked, whatever is in it.
+    it; so both are looked at. Not more than 16 MiB are unpacked, whatever is in it.
     """
     wanted, named = text.encode(errors="replace"), lowered(headers)
     if wanted in body:

@@ -163,7 +163,7 @@ class Wayback:
         }
         if prefix:
             query["matchType"] = "prefix"
-        target = f"{self._base}/cdx/search/cdx?{urllib.parse.urlencode(query)}"
+        target = f"{self._base}/cdx/search/cdx?{urllib.parse.urlencode(query, errors='replace')}"
         if resume is not None:
             # It is given ready for a URL; to encode it again would make another key of it.
             ready = _RESUME.fullmatch(resume)
@@ -202,7 +202,7 @@ class Wayback:
             if fields is None:
                 return self._client.get(target, headers=headers, max_bytes=SAVE_MAX_BYTES)
             form = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
-            body = urllib.parse.urlencode(fields).encode()
+            body = urllib.parse.urlencode(fields, errors="replace").encode()
             return self._client.post(target, headers=form, body=body, max_bytes=SAVE_MAX_BYTES)
 
         return _asked(send, lambda said: read(self._without_keys(said)), SAVE_MAX_BYTES)
