@@ -100,8 +100,8 @@ def read_event(
             f"event {stated.event_id:.80} recomputes to sha256:{found.hex()}: it was changed"
         )
     _check_subject(stated, digest, number)
-    _check_target(stated)
     trust, reason = _check_signed(stated, found, keys)
+    _check_target(stated)
     proof, claims = _anchored(stated, digest) if stated.event_type == ANCHORED else (None, None)
     stored = None
     if stated.event_type in (CAPTURED, ITEM_STORED):

@@ -184,6 +184,8 @@ def test_the_examples_of_the_protocol_page_are_proved():
         "timestamp_submitted",
         "timestamp_anchored",
         "facet_withdrawn",
+        "capture_stored",
+        "item_stored",
     ]
     assert withdrawn(found) == {found[1].event_id: found[2].event_id}
 
