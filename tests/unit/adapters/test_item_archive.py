@@ -378,19 +378,20 @@ def test_the_archive_itself_is_asked_by_https_and_a_proxy_sees_no_key(
 # ---------------------------------------------------------------------- the process
 
 
-def test_a_process_that_hangs_is_ended_and_replaced(path: Path) -> None:
+@pytest.mark.parametrize("steps", [(SILENCE,), tuple(drip(json_reply({}), 0.1))])
+def test_a_process_that_hangs_is_ended_and_replaced(path: Path, steps: Any) -> None:
     with ItemService() as service:
-        archive = _archive(service.url, limits=Limits(ask_s=2.5))
+        archive = _archive(service.url)
         with contextlib.closing(archive):
-            archive.describe(ID)
-            (before,) = archive.processes()
-            service.say("metadata", SILENCE)
-            assert _code(archive.describe(ID)) == "no-answer"
-            service.say("metadata", *drip(json_reply({}), 0.2))
+            assert isinstance(archive.describe(ID), ItemSeen)
+            before, patient = archive.processes(), archive._limits
+            service.say("metadata", *steps)
+            archive._limits = Limits(ask_s=1.0)
             assert _code(archive.describe(ID)) == "no-answer"
             assert archive.processes() == []
+            archive._limits = patient
             assert _upload(archive, path) == Sent()
-            assert before not in archive.processes()
+            assert archive.processes() != before
 
 
 def test_a_process_that_is_killed_is_replaced(
