@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +142,12 @@ class InternetArchive:
         )
         site.put(change.url, page)
 
-    def reports(self) -> dict[str, dict[str, Any]]:
-        """Return what was asked and how often rules were broken, by part."""
+    def reports(self) -> dict[str, dict[str, float]]:
+        """Return what was asked and how often rules were broken, by part: plain numbers."""
         wayback = msgspec.to_builtins(self.wayback.report())
-        durations = wayback.pop("durations")
-        wayback["jobs_ended"] = len(durations)
-        return {WAYBACK: wayback, "items": self.items.report()}
+        del wayback["now"]
+        wayback["jobs_ended"] = len(wayback.pop("durations"))
+        return {WAYBACK: _flat(wayback), "items": _flat(self.items.report())}
 
     def close(self) -> None:
         """Write out what is kept."""
@@ -157,6 +158,15 @@ class InternetArchive:
         if not self._shift_file.exists():
             return 0.0
         return float(json.loads(self._shift_file.read_text())["ahead_s"])
+
+
+def _flat(counts: Mapping[str, Any]) -> dict[str, float]:
+    """Return counts of counts as `name.inner`."""
+    flat: dict[str, float] = {}
+    for name, value in counts.items():
+        inner = value.items() if isinstance(value, dict) else None
+        flat |= {name: value} if inner is None else {f"{name}.{key}": n for key, n in inner}
+    return flat
 
 
 def _write_keys(file: Path) -> None:

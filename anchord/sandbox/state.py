@@ -36,7 +36,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The Internet Archive's services; empty: there is none."""
     archive_now: str
     """What its clock shows."""
-    archive_counts: dict[str, dict[str, Any]]
+    archive_counts: dict[str, dict[str, float]]
     """What it was asked, and how often its rules were broken."""
     control: str
     faults: list[dict[str, Any]]

@@ -23,7 +23,7 @@ def test_the_demo_anchors_and_verifies_the_four_seed_records(tmp_path: Path) -> 
         "pith:2023:CFNEGUD6Y5RYZH4FUUJMH2WXZO",
     }
     assert all(row["strip"][1] == "anchored" for row in rows)
-    assert all(row["strip"][2] == "not stored" for row in rows)
+    assert all(row["strip"][2] == "stored" for row in rows)
 
 
 def test_the_demo_leaves_proofs_the_standard_library_reads(tmp_path: Path) -> None:

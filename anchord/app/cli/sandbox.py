@@ -356,15 +356,8 @@ def status(ask: Callable[..., Any], as_json: bool) -> None:
 def _show_archive(document: dict[str, Any]) -> None:
     click.echo(f"archive       its clock shows {document['archive_now']}")
     for name, counts in document["archive_counts"].items():
-        plain = {key: count for key, count in counts.items() if count and key != "now"}
-        words = ", ".join(f"{key} {_short(count)}" for key, count in plain.items())
+        words = ", ".join(f"{key} {count:g}" for key, count in counts.items() if count)
         click.echo(f"{name:<13} {words or 'nothing was asked yet'}")
-
-
-def _short(count: Any) -> str:
-    if isinstance(count, dict):
-        return "(" + ", ".join(f"{name} {number}" for name, number in count.items()) + ")"
-    return f"{count:.1f}" if isinstance(count, float) else str(count)
 
 
 def _show(document: Any) -> None:
