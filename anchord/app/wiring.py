@@ -192,6 +192,8 @@ class App:
 
     def parts(self, on_progress: Callable[[str, int, int], None] | None = None) -> Parts:
         """Return what a pass works with."""
+        from anchord.adapters.http import authority
+
         anchoring = self.config.anchoring
         policy = Policy(
             min_answers=anchoring.min_answers,
@@ -204,6 +206,8 @@ class App:
             final_confirmations=anchoring.final_confirmations,
             sign_submitted=anchoring.sign_submitted,
             chain=chain_name(self.config.headers.network),
+            wayback_url=self.config.archive.captures.web_url.rstrip("/"),
+            item_host=authority(self.config.archive.items.api_url),
         )
         return Parts(
             store=self.store,

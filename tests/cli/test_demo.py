@@ -26,6 +26,18 @@ def test_the_demo_anchors_and_verifies_the_four_seed_records(tmp_path: Path) -> 
     assert all(row["strip"][2] == "stored" for row in rows)
 
 
+def test_every_copy_the_demo_signed_for_is_fetched_again_with_the_signed_hash(
+    tmp_path: Path,
+) -> None:
+    ran = anchord("demo", "--dir", tmp_path, "--json")
+    for row in ran.json["records"]:
+        assert row["strip"][2] == "stored"
+        assert len(row["copies"]) == 2
+        assert all(copy["fetched"] for copy in row["copies"])
+        assert any("id_/https://arxiv.org/abs/" in copy["url"] for copy in row["copies"])
+        assert any(row["canonical_sha256"] in copy["url"] for copy in row["copies"])
+
+
 def test_the_demo_leaves_proofs_the_standard_library_reads(tmp_path: Path) -> None:
     ran = anchord("demo", "--dir", tmp_path, "--json")
     headers = (tmp_path / "headers.bin").read_bytes()
@@ -52,5 +64,6 @@ def test_the_demo_says_that_it_is_not_bitcoin_and_keeps_nothing() -> None:
         [sys.executable, "-m", "anchord", "demo"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "4 of 4 proofs verified. Sandbox, not Bitcoin." in done.stdout
+    assert "4 of 4 proofs verified, 4 of 4 records stored" in done.stdout
+    assert "Sandbox, not Bitcoin." in done.stdout
     assert "sandbox, not Bitcoin" in done.stderr

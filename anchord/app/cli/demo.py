@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import tempfile
+import urllib.parse
+from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anchord.app.cli.output import emit_json, notes, print_table
+from anchord.core.event import CAPTURED, ITEM_STORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from anchord.adapters.http import Client
 
 _DEADLINE_S = 60
 _FACETS = ("attested", "anchored", "stored", "refs")
+_MAX_COPY_BYTES = 1 << 20
 _BLOCKS = 6
 """Mined after the block that holds the records: enough for the sandbox's confirmations."""
 
@@ -33,23 +39,27 @@ _BLOCKS = 6
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(directory: Path | None, as_json: bool) -> int:
-    """Anchor the registry's four seed records in the sandbox, and verify what came out.
+    """Anchor and store the registry's four seed records in the sandbox, and verify what came out.
 
-    Everything is real but the network: calendars, a regtest chain, a node, explorers and peers
-    run on loopback inside this process. Sandbox, not Bitcoin.
+    Everything is real but the network: calendars, a regtest chain, a node, explorers, peers and an
+    internet archive run on loopback inside this process. Sandbox, not Bitcoin.
     """
     with _folder(directory) as folder:
         steps = _Steps(quiet=as_json)
         rows = _run(folder, steps)
         proved = sum(row["result"] == "proved" for row in rows)
+        stored = sum(map(_stored, rows))
         if as_json:
             emit_json({"sandbox": True, "records": rows})
         else:
             _table(rows)
-            click.echo(f"{proved} of {len(rows)} proofs verified. Sandbox, not Bitcoin.")
+            click.echo(
+                f"{proved} of {len(rows)} proofs verified, {stored} of {len(rows)} records stored "
+                "and fetched again. Sandbox, not Bitcoin."
+            )
         if directory is not None:
             steps.say(f"everything is kept in {folder}; `anchord sandbox --dir {folder}` goes on")
-    return 0 if rows and proved == len(rows) else 1
+    return 0 if rows and proved == stored == len(rows) else 1
 
 
 class _Steps:
@@ -78,7 +88,9 @@ def _run(folder: Path, steps: _Steps) -> list[dict[str, Any]]:
     """Run anchord's own commands one after the other; only mining is the sandbox's."""
     from anchord.sandbox.run import Sandbox
 
-    steps.say("sandbox, not Bitcoin: starting calendars, regtest chain, node, explorers, peers")
+    steps.say(
+        "sandbox, not Bitcoin: starting calendars, regtest chain, node, explorers, peers, archive"
+    )
     with Sandbox(folder, tick_s=0.2) as sandbox:
         config = str(sandbox.write_config())
         _anchord(config, "init", str(folder), "--json")
@@ -97,36 +109,47 @@ def _run(folder: Path, steps: _Steps) -> list[dict[str, Any]]:
         )
         sandbox.mine(1 + _BLOCKS)
         steps.say(f"4. mine      {1 + _BLOCKS} blocks in the sandbox (hours on Bitcoin)")
-        passed = _anchord(
-            config, "run-once", "--wait", "--deadline", str(_DEADLINE_S), "--json", "--quiet"
-        )
-        steps.say(
-            f"5. run-once  {passed['upgraded']} paths to the chain, checked against headers; "
-            f"{passed['signed']} events signed"
-        )
+        _finish(config, steps)
         proofs = folder / "ots"
         _anchord(config, "export", "--all", "-o", str(proofs), "--json")
-        steps.say("6. export    one .ots a record")
+        steps.say("7. export    one .ots a record")
         rows = _rows(config, proofs)
-        steps.say("7. verify    each .ots by itself, against anchord's own checked headers")
+        steps.say("8. verify    each .ots by itself, against anchord's own checked headers")
+        steps.say("9. fetch     each memento and each bundle again: the hashes are the signed ones")
     return rows
 
 
+def _finish(config: str, steps: _Steps) -> None:
+    """Let anchord wait until all is anchored and stored, and say what came of it."""
+    deadline = ("--wait", "--deadline", str(_DEADLINE_S))
+    passed = _anchord(config, "run-once", *deadline, "--json", "--quiet")
+    stored = _anchord(config, "status", "--json")["stored"]["records"]
+    steps.say(
+        f"5. run-once  {passed['upgraded']} paths to the chain, checked against headers; "
+        f"{passed['signed']} events signed"
+    )
+    steps.say(
+        f"6.           {stored['by_capture']} pages captured and replayed, "
+        f"{stored['by_item']} bundles in an item, checksums compared"
+    )
+
+
 def _rows(config: str, proofs: Path) -> list[dict[str, Any]]:
-    """Verify each exported proof with nothing but its file, its digest, and headers."""
+    """Check each record from outside: its exported proof, its memento, its bundle in the item."""
     from anchord.app.wiring import open_app
     from anchord.core.number import pith_number
 
     with open_app(config) as app:
         records = [record for chunk in app.store.records.walk() for record in chunk]
-    return [
-        _row(config, proofs, pith_number(record.digest, record.year or ""), record.digest)
-        for record in records
-    ]
+        numbers = [pith_number(record.digest, record.year or "") for record in records]
+        return [
+            _row(app.client, config, proofs, number, record.digest)
+            for number, record in zip(numbers, records, strict=True)
+        ]
 
 
-def _row(config: str, proofs: Path, number: str, digest: bytes) -> dict[str, Any]:
-    shown = _anchord(config, "show", number, "--json")
+def _row(client: Client, config: str, proofs: Path, number: str, digest: bytes) -> dict[str, Any]:
+    shown = _anchord(config, "show", number, "--full", "--json")
     file = proofs / f"{number.rpartition(':')[2]}.ots"
     options = ("--digest", digest.hex(), "--offline", "--json")
     verdict = _anchord(config, "verify", str(file), *options)
@@ -138,7 +161,34 @@ def _row(config: str, proofs: Path, number: str, digest: bytes) -> dict[str, Any
         "block_height": verdict["block_height"],
         "existed_before": verdict["existed_before"],
         "checked_with": verdict["checked_with"],
+        "copies": [
+            {"url": url, "fetched": _sha256_at(client, url) == sha256}
+            for url, sha256 in _copies(shown)
+        ],
     }
+
+
+def _copies(shown: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield where the signed events say that copies are, raw, and what they hash to."""
+    members = {one["member_sha256"]: one["member_url"] for one in shown["stored"]["items"]}
+    for one in shown["events"]:
+        said = one["event"]["payload"]
+        if one["event_type"] == CAPTURED:
+            yield said["capture_url"].replace("/http", "id_/http", 1), said["sha256"]
+        elif one["event_type"] == ITEM_STORED:
+            yield members.get(said["member_sha256"], ""), said["member_sha256"]
+
+
+def _sha256_at(client: Client, url: str) -> str | None:
+    """Fetch as anybody would, one redirect followed; None when nothing is there."""
+    for _ in range(2):
+        if not url:
+            return None
+        answer = client.get(url, max_bytes=_MAX_COPY_BYTES)
+        if answer.status == HTTPStatus.OK:
+            return hashlib.sha256(answer.body).hexdigest()
+        url = urllib.parse.urljoin(url, answer.headers.get("Location", ""))
+    return None
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
@@ -153,10 +203,18 @@ def _table(rows: list[dict[str, Any]]) -> None:
             word.replace(name, "").strip() for name, word in zip(_FACETS, row["strip"], strict=True)
         ]
         words[1] = f"block {row['block_height']}" if row["result"] == "proved" else row["result"]
+        copies = sum(copy["fetched"] for copy in row["copies"])
+        words[2] = f"{copies} copies" if _stored(row) else words[2] or "not fetched"
         table.add_row(row["pith_number"], *words)
     print_table(table)
     for before in sorted({row["existed_before"] for row in rows if row["existed_before"]}):
         click.echo(f"existed before {before}, good to hours")
+
+
+def _stored(row: dict[str, Any]) -> bool:
+    """Tell whether a record is stored, and every copy was fetched with its signed hash."""
+    copies = row["copies"]
+    return row["strip"][2] == "stored" and bool(copies) and all(c["fetched"] for c in copies)
 
 
 def _anchord(config: str, *arguments: str) -> Any:
