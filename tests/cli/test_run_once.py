@@ -22,7 +22,7 @@ RECORDS = SHARED / "pith-records.jsonl"
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
-    with Sandbox(tmp_path, tick_s=0.05) as running:
+    with Sandbox(tmp_path, tick_s=0.05, archive=False) as running:
         running.write_config()
         anchord("init", tmp_path)
         yield running

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from opentimestamps.core.notary import PendingAttestation
 from opentimestamps.core.timestamp import Timestamp
 
 from anchord.app.wiring import open_app
 from anchord.core.model import BatchChange
+from anchord.core.storage import CaptureChange, CaptureState
 from anchord.sandbox.run import Sandbox
 from support.ots_oracle import written_file
 from support.workplace import run
 
-MAPS = {"problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars",
-        "kinds", "faults[].options"}  # fmt: skip
+MAPS = {
+    "problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars", "kinds",
+    "faults[].options", "archive", "archive_counts", "archive_counts.*",
+    "stored.captures.refused", "stored.items.refused",
+}  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
 
@@ -53,6 +60,7 @@ class Story:
         self._headers()
         self._keys()
         self._park()
+        self._leave_out()
         self._drive()
 
     def _take_in(self) -> None:
@@ -69,6 +77,7 @@ class Story:
     def _fail_once(self) -> None:
         self.tell("sandbox fault", "calendar-1", "dead")
         self.tell("sandbox fault", "node", "warm-up")
+        self.tell("sandbox fault", "wayback", "session-limit", "--count", "1")
         self.tell("run-once", code=3)
         self.tell("status")
         self.tell("show", "2507.00001v1")
@@ -78,9 +87,23 @@ class Story:
     def _anchor(self, sandbox: Sandbox) -> None:
         sandbox.mine(7)
         self.tell("sandbox fault", "node", "warm-up")
-        self.tell("run-once", "--wait", "--deadline", "60", code=3)
+        self.tell("sandbox fault", "ias3", "bad-digest", "--count", "1")
+        self._meet_a_problem()
         self.tell("status", "--online")
         self.tell("sandbox fault", "--clear")
+        self.tell("run-once", "--wait", "--deadline", "90")
+        self.tell("status")
+
+    def _meet_a_problem(self) -> None:
+        """Pass until the calendars have the path, so that the node is asked, and cannot answer."""
+        for _ in range(200):
+            ran = run("-c", str(self.config), "run-once", "--json")
+            document = json.loads(ran.stdout)
+            if document["problems"]:
+                self.told["run-once"].append(document)
+                return
+            time.sleep(0.05)
+        raise AssertionError("no pass met the node's problem")
 
     def _read(self) -> None:
         out = str(self.folder / "out")
@@ -119,8 +142,25 @@ class Story:
         with open_app(str(self.config)) as app:
             parked = {"state": "parked", "note": "why", "next_check_at": None}
             app.store.batches.change([BatchChange(batch_id=1, columns=parked)])
+            tables = app.store.storage
+            (capture, *_) = tables.captures.of_record(1)
+            gone = {"state": CaptureState.PARKED, "code": "blocked-url", "next_attempt_at": None}
+            tables.captures.change([CaptureChange(capture=capture, columns=gone)])
+            lane = tables.lanes.get("index")
+            tables.lanes.put(
+                msgspec.structs.replace(lane, stopped=True, alert="a person must look")
+            )
         self.tell("status")
-        self.tell("retry", "1", "99", code=1)
+        self.tell("retry", "1", "99", "--archive", code=1)
+
+    def _leave_out(self) -> None:
+        self.tell("archive check")
+        text = self.config.read_text("utf-8")
+        self.config.write_text(re.sub(r"\ncontact = .*", "", text), "utf-8")
+        self.tell("archive check", code=2)
+        self.tell("run-once")
+        self.tell("status")
+        self.config.write_text(text, "utf-8")
 
     def _drive(self) -> None:
         self.tell("sandbox fault", "calendar-1", "slow", "--delay", "1", "--count", "2")
@@ -128,6 +168,9 @@ class Story:
         self.tell("sandbox fault", "--clear")
         self.tell("sandbox mine", "2")
         self.tell("sandbox reorg", "1")
+        self.tell("sandbox advance", "60")
+        self.tell("sandbox site", "https://example.org/", "--status", "404")
+        self.tell("sandbox site", "--clear")
         self.tell("sandbox status")
 
 

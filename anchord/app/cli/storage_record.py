@@ -216,7 +216,8 @@ def _item_lines(one: dict[str, Any]) -> Iterator[str]:
     yield f"item {one['identifier']}: {one['words']}"
     yield f"  file        {one['file']} ({one['size']:,} bytes)"
     yield f"  sha256      {one['sha256']}"
-    yield f"  sha1, md5   {one['sha1']} {one['md5']}"
+    yield f"  sha1        {one['sha1']}"
+    yield f"  md5         {one['md5']}"
     yield f"  member      {one['member_url']}"
     if one["member_sha256"]:
         yield f"  its sha256  {one['member_sha256']}"
