@@ -8,10 +8,12 @@ import json
 import random
 import re
 from email.utils import parsedate_to_datetime
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus, urlencode
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.wayback_calls import NOON, PAGE, STEADY, Archive, fault, header
 
 from anchord.sandbox.wayback.rules import Rules
@@ -483,7 +485,38 @@ def test_the_system_needs_no_key(archive):
     assert json.loads(answer.body)["status"] == "ok"
 
 
+_TEXT = st.text(max_size=30) | st.sampled_from([PAGE, "http://[", "*", "20270115", "9" * 14])
+_NAMES = st.sampled_from(
+    ["url", "matchType", "from", "to", "limit", "offset", "filter", "collapse", "fl", "output",
+     "resumeKey", "timestamp", "job_id", "job_ids", "if_not_archived_within", "capture_all"]
+)  # fmt: skip
+_PATHS = st.sampled_from(
+    ["/save", "/save/status", "/save/status/user", "/cdx/search/cdx", "/wayback/available", "/web/",
+     "/web/timemap/link/", "/web/20270115id_/", "/web/99999999999999/", "/"]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(["GET", "POST"]), _PATHS, _TEXT, st.dictionaries(_NAMES, _TEXT, max_size=5))
+def test_no_request_makes_it_fall(method, path, rest, fields):
+    archive = Archive(msgspec.structs.replace(STEADY, cdx_per_minute=10**6))
+    archive.service.plant(PAGE, NOON - 100)
+    query = urlencode({"url": PAGE} | fields)
+    answer = archive.ask(method, f"{path}{quote(rest)}?{query}", fields)
+    archive.clock.advance(100)
+    assert answer.status in {200, 302, 400, 403, 404, 429}
+    assert archive.service.report().captures_made <= 1
+
+
 # ------------------------------------------------------------------ what is kept
+
+
+def test_limits_change_without_notice(archive):
+    archive.save()
+    archive.service.change_rules(daily_captures=1, slots=8)
+    user = archive.user()
+    assert (user["daily_captures"], user["daily_captures_limit"], user["available"]) == (1, 1, 7)
+    assert "captures per day" in archive.save(OTHER)["message"]
 
 
 def test_a_second_archive_in_the_same_place_goes_on(tmp_path):

@@ -270,6 +270,18 @@ def test_who_waits_after_429_is_not_shut_out():
     assert archive.service.report().firewall_events == 0
 
 
+def test_who_waits_twenty_seconds_and_is_served_again_may_go_on_at_its_pace():
+    archive = Archive(msgspec.structs.replace(STEADY, slots=99))
+    for number in range(8):
+        submit(archive, number)
+        archive.clock.advance(6)
+    assert archive.service.report().rate_429 == 1
+    for number in range(8, 30):
+        archive.clock.advance(20 if number == 8 else 9)
+        assert submit(archive, number).status == 200
+    assert archive.service.report().firewall_events == 0
+
+
 # ------------------------------------------------------------------ doubles
 
 

@@ -10,13 +10,13 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from urllib.parse import quote_plus, unquote, unquote_plus, urlsplit
+from urllib.parse import quote_plus, unquote_plus
 
 from anchord.sandbox.wayback import words
 from anchord.sandbox.wayback.captures import LAST, Capture
 from anchord.sandbox.wayback.limits import Minute
 from anchord.sandbox.wayback.save import Asked
-from anchord.sandbox.wayback.urlkey import host_key, urlkey
+from anchord.sandbox.wayback.urlkey import host_key, split, urlkey
 from anchord.sandbox.wayback.world import World
 from anchord.sandbox.web import Answer
 
@@ -47,10 +47,13 @@ class Index:
         url = asked.query.get("url", "")
         if not url:
             return Answer(400, b"Must specify a url= param\n", _TEXT)
-        if asked.struck("blocked-site") or world.site.excluded(url if "://" in url else f"//{url}"):
+        if asked.struck("blocked-site") or world.site.excluded(url):
             return words.blocked_site()
-        rows = [] if asked.struck("nothing-listed") else self._rows(asked.query, asked.now)
-        return self._written(asked.query, list(rows))
+        try:
+            rows = [] if asked.struck("nothing-listed") else self._rows(asked.query, asked.now)
+            return self._written(asked.query, list(rows))
+        except (ValueError, re.error):
+            return Answer(400, b"Bad parameter\n", _TEXT)
 
     def _rows(self, query: Mapping[str, str], now: float) -> Iterator[Row]:
         first_key, last_key = _keys(query)
@@ -94,7 +97,7 @@ def _keys(query: Mapping[str, str]) -> tuple[str, str]:
         url, kind = url.removesuffix("*"), "prefix"
     if url.startswith("*."):
         url, kind = url.removeprefix("*."), "domain"
-    parts = urlsplit(unquote(url if "://" in url else f"http://{url}").lower())
+    parts = split(url)
     host = host_key(parts.netloc)
     if kind == "prefix":
         query_part = f"?{parts.query}" if parts.query else ""

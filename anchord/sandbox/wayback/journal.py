@@ -53,7 +53,8 @@ class Journal:
         self._write(Line(capture=capture))
 
     def close(self) -> None:
-        """Write out what waits."""
+        """Write out what waits, and keep nothing more."""
+        self._file = None
         if self._out is not None:
             self._out.close()
             self._out = None

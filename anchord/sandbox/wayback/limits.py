@@ -10,6 +10,8 @@ from anchord.sandbox.wayback.rules import Rules
 
 MINUTE_S = 60.0
 DAY_S = 86_400
+BACKED_OFF_S = 15
+"""Clients that wait 20 s after a 429 are not shut out (overcast07/wayback-machine-spn-scripts)."""
 
 
 class Minute:
@@ -67,7 +69,7 @@ class Account:
         """All submits."""
         self.day = Day()
         self.idle_s = 0.0
-        self._rules = rules
+        self.rules = rules
         self._taken: list[float] = []
         self._free_from = math.inf
 
@@ -88,10 +90,10 @@ class Account:
 
     def end_submit(self, now: float) -> None:
         """Reckon from when on the next one could be made: that moment only depends on this one."""
-        over = self.taken(now) - self._rules.slots
+        over = self.taken(now) - self.rules.slots
         slot_at = now if over < 0 else heapq.nsmallest(over + 1, self._taken)[-1]
-        self._free_from = max(slot_at, self.minute.below(self._rules.submits_per_minute, now))
-        if self.day.captures >= self._rules.daily_captures:
+        self._free_from = max(slot_at, self.minute.below(self.rules.submits_per_minute, now))
+        if self.day.captures >= self.rules.daily_captures:
             self._free_from = max(self._free_from, (now // DAY_S + 1) * DAY_S)
 
     def idle_until(self, now: float) -> float:
@@ -105,7 +107,7 @@ class Firewall:
     def __init__(self, rules: Rules) -> None:
         self.closed_until = 0.0
         self.closings = 0
-        self._rules = rules
+        self.rules = rules
         self._told: dict[str, tuple[float, int]] = {}
 
     def shut(self, until: float) -> None:
@@ -118,6 +120,12 @@ class Firewall:
         if now - since > MINUTE_S:
             self._told[family] = (now, 0)
 
+    def served(self, family: str, now: float) -> None:
+        """Note that a request was answered: who had waited before is forgiven."""
+        since, _ = self._told.get(family, (now, 0))
+        if now - since >= BACKED_OFF_S:
+            self._told.pop(family, None)
+
     def came(self, family: str, now: float) -> None:
         """Note a request of a family; close when too many come after a 429."""
         if family not in self._told:
@@ -127,7 +135,7 @@ class Firewall:
             del self._told[family]
             return
         self._told[family] = (since, count + 1)
-        if count + 1 >= self._rules.ignored_429:
+        if count + 1 >= self.rules.ignored_429:
             self.closings += 1
-            self.shut(now + self._rules.firewall_s * 2 ** (self.closings - 1))
+            self.shut(now + self.rules.firewall_s * 2 ** (self.closings - 1))
             self._told.clear()

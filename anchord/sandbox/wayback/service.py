@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from email.message import Message
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from anchord.sandbox.clock import SandboxClock
 from anchord.sandbox.wayback import kinds, words
@@ -166,6 +169,8 @@ class WaybackService:
                 name != "Memento-Datetime" for name, _ in answer.headers
             ):
                 self._firewall.told(family, now)
+            else:
+                self._firewall.served(family, now)
             self._world.journal.flush()
         return answer
 
@@ -223,6 +228,16 @@ class WaybackService:
                 raise LookupError(f"no capture of {url} at {timestamp}")
             capture.gone_at, capture.gone_but_listed = self.clock.now(), listed
             self._world.journal.capture(capture)
+            self._world.journal.flush()
+
+    def change_rules(self, **changes: Any) -> None:
+        """Change limits and delays without notice, as the real service does."""
+        with self._lock:
+            self._settle()
+            rules = msgspec.structs.replace(self._world.rules, **changes)
+            self._world.rules = self._firewall.rules = rules
+            for _, account in self._world.accounts.values():
+                account.rules = rules
 
     def live(self, url: str, timestamp: str) -> bool:
         """Tell whether exactly this capture replays now."""
@@ -238,7 +253,9 @@ class WaybackService:
             seen = self.site.visit(url)[0]
             if page is not None:
                 seen = Seen(url=url, page=page, body=page.body or seen.body)
-            return self._world.keep(seen, moment, visible_at=moment).timestamp
+            timestamp = self._world.keep(seen, moment, visible_at=moment).timestamp
+            self._world.journal.flush()
+            return timestamp
 
     def mementos(self) -> Iterator[Memento]:
         """Yield every capture there ever was, page by page."""

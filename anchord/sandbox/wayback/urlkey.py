@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from datetime import UTC, datetime
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 _WWW = re.compile(r"www\d*\.")
 _DEFAULT_PORTS = {None, 80, 443}
@@ -18,10 +18,18 @@ _DEFAULT_PORTS = {None, 80, 443}
 @functools.lru_cache(maxsize=65_536)
 def urlkey(url: str) -> str:
     """Return the key of a URL: `org,example)/path?query`."""
-    parts = urlsplit(unquote(url if "://" in url else f"http://{url}").lower())
+    parts = split(url)
     query = "&".join(sorted(parts.query.split("&"))) if parts.query else ""
     path = (parts.path.rstrip("/") or "/") + (f"?{query}" if query else "")
     return f"{host_key(parts.netloc)}){path}"
+
+
+def split(url: str) -> SplitResult:
+    """Return the parts of a URL in small letters; what is none has an empty host."""
+    try:
+        return urlsplit(unquote(url if "://" in url else f"http://{url}").lower())
+    except ValueError:
+        return urlsplit("")
 
 
 def host_key(netloc: str) -> str:
@@ -35,7 +43,7 @@ def host_key(netloc: str) -> str:
 
 def host_of(url: str) -> str:
     """Return the host of a URL, in small letters."""
-    return (urlsplit(url).hostname or "").lower()
+    return split(url).hostname or ""
 
 
 def is_capturable(url: str) -> bool:
@@ -56,6 +64,12 @@ def digits(moment: float) -> str:
 
 
 def moment_of(timestamp: str) -> float:
-    """Return the moment of 1 to 14 digits; missing ones are the smallest possible."""
+    """Return the moment of 1 to 14 digits; missing ones are the smallest possible.
+
+    Digits that are no date count as the beginning of their year.
+    """
     full = timestamp + "00000101000000"[len(timestamp) :]
-    return datetime.strptime(full, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+    try:
+        return datetime.strptime(full, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return datetime(max(1, int(full[:4])), 1, 1, tzinfo=UTC).timestamp()
