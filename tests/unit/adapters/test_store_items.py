@@ -466,6 +466,17 @@ def test_counts_are_those_of_looking_at_every_record(stores, data, states, cuts)
         assert sum(counts.files.values()) == store.storage.items.members_packed()
 
 
+def test_a_capture_just_behind_a_stored_stretch_is_not_counted_as_in_it(store):
+    store.storage.captures.claim(1, 5, [new_capture(n) for n in (2, 3)], NOW)
+    for found in store.storage.captures.in_state({CaptureState.WAITING}):
+        change = CaptureChange(capture=found, columns={"state": CaptureState.STORED})
+        store.storage.captures.change([change])
+    first, _ = pack(store, bundles("a.zip", (1, 0, 2)), bundles("b.zip", (1, 2, 5)))
+    become(store, first, state=STORED)
+    counts = store.storage.counts()
+    assert (counts.by_capture, counts.by_item, counts.by_both) == (2, 2, 1)
+
+
 def test_counting_both_goes_from_each_capture_straight_to_its_stretch(store):
     store.storage.captures.claim(1, 5, [new_capture(1)], NOW)
     found = store.storage.captures.get(1)
