@@ -18,6 +18,7 @@ from anchord.core.item import Headroom, Sent
 from anchord.core.item_rules import ItemDecision, over_limit
 from anchord.core.storage import FileChange, FileState, Item, ItemFile, Refused
 from anchord.engine.item_lane import UPLOADS, as_refusal
+from anchord.engine.item_loss import gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,8 @@ class Uploading:
         """Start the uploads that are due and allowed now."""
         self._calls = calls
         for item, file in self._startable(now):
+            if self._without_zip(file, now):
+                continue
             if self._asking or calls.room(_CALLS) < 1 or self._desk.open_at(UPLOADS, now) != now:
                 return
             if self._may_be_foreign(item):
@@ -91,8 +94,22 @@ class Uploading:
             others = () if item.seen_at is not None else table.files(item.id)
             if any(other.state in _ON_ITS_WAY for other in others):
                 continue  # parallel first uploads collide: the first goes alone until it is shown
-            if file.beside is None or table.file(file.beside).state in _ON_ITS_WAY[1:]:
+            if self._zip_state(file) not in (FileState.PACKED, FileState.SENDING):
                 yield item, file
+
+    def _zip_state(self, file: ItemFile) -> FileState | None:
+        return None if file.beside is None else self._desk.table.file(file.beside).state
+
+    def _without_zip(self, file: ItemFile, now: int) -> bool:
+        """Settle a manifest whose ZIP was given up or waits for a person: it is not sent alone."""
+        state = self._zip_state(file)
+        if state is FileState.GONE:
+            self._desk.table.change(gone(self._desk, file, "its ZIP was given up", now))
+            self._desk.spool.remove(file.name)
+        elif state is FileState.PARKED:
+            note = "its ZIP waits for a person"
+            self._desk.table.change(self._desk.parked(file, "zip-parked", note))
+        return state in (FileState.GONE, FileState.PARKED)
 
     @staticmethod
     def _may_be_foreign(item: Item) -> bool:
