@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import socket
 import stat
@@ -14,7 +15,9 @@ from support.wayback_calls import KEY, NOON, PAGE, STEADY, Archive, fault, heade
 from support.workplace import run
 
 from anchord.adapters.archives.credentials import load_keys
+from anchord.adapters.archives.wayback import Wayback
 from anchord.app.config import load
+from anchord.core.wayback import Running
 from anchord.errors import ConfigError
 from anchord.sandbox.archive import SiteChange
 from anchord.sandbox.clock import SandboxClock
@@ -401,6 +404,59 @@ def test_faults_of_the_wire_strike_the_archive_too(running, call):
                    headers=headers)  # fmt: skip
     assert made.status == 520
     assert running.wayback.service.report().accepted == 2
+
+
+SAID = {
+    "save": {
+        "offline": "offline",
+        "rate-limited": "http-429",
+        "bad-gateway": "http-502",
+        "unknown-shape": "unknown-answer",
+        "html": "unknown-answer",
+        "empty-body": "unknown-answer",
+        "session-limit": "user-session-limit",
+        "url-limit": "too-many-daily-captures",
+        "host-limit": "too-many-daily-captures-host",
+        "bandwidth-limit": "max-daily-bandwidth",
+        "blocked-ip": "blocked-client-ip",
+        "captured-520": "http-520",
+        "captured-hangup": "no-answer",
+    },
+    "status": {"offline": "offline", "html": "unknown-answer", "unknown-shape": "unknown-answer"},
+    "cdx": {"gateway-timeout": "http-504", "html": "unknown-answer", "blocked-site": "excluded"},
+    "replay": {"offline": "offline", "rate-limited": "http-429"},
+}
+"""Route and fault -> what anchord's client makes of it."""
+
+
+def test_anchords_own_client_understands_it(running):
+    running.wayback.service.change_rules(ignored_429=10**6)
+    keys = load_keys(running.wayback.credentials_file, {})
+    client = Wayback(running.wayback.url, keys=keys, contact="https://example.org/")
+    job = client.submit(PAGE, within_s=3600, plain=False)
+    running.advance(5)
+    seen = client.statuses([job.job_id, "spn2-none"])
+    assert isinstance(seen["spn2-none"], Running)
+    timestamp = seen[job.job_id].timestamp
+    (row,) = client.index(PAGE, first="2020", last="2999").rows
+    assert (row.timestamp, row.original) == (timestamp, PAGE)
+    memento = client.replay(timestamp, PAGE, "2401.00001")
+    assert memento.contains
+    assert (client.account().available, client.system().ok) == (3, True)
+    urls = map(url, itertools.count())
+    calls = {
+        "save": lambda: client.submit(next(urls), within_s=60, plain=True),
+        "status": lambda: client.statuses(["spn2-none"]),
+        "cdx": lambda: client.index(PAGE, first="2020", last="2999"),
+        "replay": lambda: client.replay(timestamp, PAGE, None),
+    }
+    for route, faults in SAID.items():
+        for kind, code in faults.items():
+            running.fault("wayback", kind, count=1, on=route)
+            assert (route, kind, calls[route]().code) == (route, kind, code)
+    running.fault("wayback", "refused", count=1)
+    assert client.account().code == "no-answer"
+    assert client.account().code == "connection-refused"
 
 
 # ------------------------------------------------------------------ the sandbox around it
