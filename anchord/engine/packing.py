@@ -267,8 +267,10 @@ class _Gathering:
     def _left_behind(self, standing: int | None) -> bool:
         if standing is None:
             return False  # it waits for a batch of its own
-        other = self._store.batches.get(standing)
-        return other.kind == "adopted" and self._store.storage.items.file_of(standing, 0) is None
+        if self._store.batches.get(standing).kind != "adopted":
+            return False
+        items = self._store.storage.items
+        return items.packed_to(standing) > 0 and items.file_of(standing, 0) is None
 
     def _add(self, batch_id: int, start: int, stop: int) -> None:
         last = self.found[-1] if self.found else None

@@ -145,6 +145,10 @@ class ItemTable(Protocol):
         """
         ...
 
+    def packed_to(self, batch_id: int) -> int:
+        """Return before which member of a batch all are packed or passed over."""
+        ...
+
     def members_packed(self) -> int:
         """Return how many members all files of bundles hold, gone ones included."""
         ...

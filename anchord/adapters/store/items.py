@@ -63,6 +63,12 @@ class Items:
         with self._database.writing() as connection:
             packing.pass_over(connection, batch_id, stop)
 
+    def packed_to(self, batch_id: int) -> int:
+        """Return before which member of a batch all are packed or passed over."""
+        query = sa.select(batches.c.packed).where(batches.c.id == batch_id)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
     def members_packed(self) -> int:
         """Return how many members all files of bundles hold, gone ones included."""
         query = sa.select(sa.func.sum(_FILE.members)).where(_FILE.kind == FileKind.BUNDLES.value)
