@@ -130,7 +130,8 @@ class Jobs:
 
     def _system(self, now: int, system: SystemStatus) -> None:
         if system.ok:
-            self._lanes.works(SPN, now)
+            # Its word opens the lane; only a submit that is taken ends the refusals in a row.
+            self._lanes.reopen(SPN, now)
             return
         lane = self._lanes.get(SPN, now)
         wait_s = _OVERLOADED_S[min(lane.strikes, len(_OVERLOADED_S) - 1)]

@@ -190,6 +190,12 @@ class CaptureLanes:
         self.put(msgspec.structs.replace(lane, alert=alert or lane.alert))
         self.flush()
 
+    def reopen(self, name: str, now: int) -> None:
+        """Forget why the lane paused, and not how often it had to."""
+        lane = self.get(name, now)
+        self.put(msgspec.structs.replace(lane, code=None, note=None, changed_at=now))
+        self.flush()
+
     def strike(self, name: str, code: str, strikes: int, now: int) -> None:
         """Note trouble of one capture that may be the whole lane's."""
         lane = self.get(name, now)
@@ -210,18 +216,24 @@ class CaptureLanes:
         seen = msgspec.structs.replace(_seen(lane, SpnSeen), account=account, read_at=now)
         lane = msgspec.structs.replace(lane, seen=msgspec.json.encode(seen))
         self.put(lane)
-        if self.left_today(lane, now) <= 0:
+        if self.left_today(now) <= 0:
             said = Refused(code="daily-share", message="the day's share of captures is used up")
             until = min(pacing.day_end(now), now + 3600)
             self.pause(SPN, now, until, said, lane.strikes)
 
-    def left_today(self, lane: Lane, now: int) -> int:
-        """Return how many submits the day's share still holds."""
+    def left_today(self, now: int, since_account: int = 0) -> int:
+        """Return how many submits the day's share still holds.
+
+        Args:
+            now: Unix seconds.
+            since_account: submits made since the account was read.
+        """
+        lane = self.get(SPN, now)
         account = _seen(lane, SpnSeen).account
         limit = account.daily_captures_limit if account is not None else None
         share = int((_DAILY_LIMIT if limit is None else limit) * self._policy.daily_share)
         made = account.daily_captures if account is not None else None
-        return share - max(pacing.used_on(lane, now), made or 0)
+        return share - max(pacing.used_on(lane, now), (made or 0) + since_account)
 
     def note_outcome(self, code: str, now: int) -> tuple[str, ...]:
         """Keep how a submit or a job ended (empty: well); return the last ten."""

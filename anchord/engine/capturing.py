@@ -32,7 +32,8 @@ _SUBMIT = "submit"
 _AFTER_DELAY_S = 900
 _LONGEST_DEADLINE_S = 3_300
 """A status is kept for an hour: after that a job can only be looked up in the index."""
-_HOST_RECHECK_S = 60
+_EVER = 2**40
+"""Later than any wait: what is due by then is everything, in its order."""
 _UNFINISHED = tuple(set(CaptureState) - {CaptureState.STORED, CaptureState.PARKED})
 
 
@@ -121,14 +122,12 @@ class Capturing:
     def _due_at(self, now: int) -> int | None:
         """Return when the next capture may be submitted, its host's pause reckoned with."""
         first = self._captures.next_moment({CaptureState.WAITING})
-        if first is None or first > now:
-            return first
         hosts = self._lanes.paused_hosts(now)
-        if self._captures.due({CaptureState.WAITING}, now, 1, hosts):
-            return now
-        # Those that are due are of paused hosts; others become due at moments nobody lists.
-        opens = [until for until in hosts.values() if until is not None]
-        return min([now + _HOST_RECHECK_S, *opens])
+        if first is None or not hosts:
+            return first
+        other = self._captures.due({CaptureState.WAITING}, _EVER, 1, hosts)
+        moments = [one.next_attempt_at for one in other] + list(hosts.values())
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def _in_flight(self) -> int:
         return sum(
@@ -149,7 +148,8 @@ class Capturing:
         if account is None or not self._fresh(now):
             return 0
         said = account.available - self._since_account
-        return min(said, self._policy.parallel - self._in_flight())
+        left = self._lanes.left_today(now, self._since_account)
+        return min(said, left, self._policy.parallel - self._in_flight())
 
     def _room(self, lane: str) -> int:
         return 1 if self._calls is None else self._calls.room(lane)

@@ -120,6 +120,8 @@ class Mementos:
             "timestamp": row.timestamp,
             "final_url": row.original,
             "adopted": not ours,
+            # The try that led here was counted as failed before its capture was found.
+            "attempts": max(capture.attempts - 1, 0),
             "reported_at": now,
             "checks": 0,
             "next_attempt_at": now,
