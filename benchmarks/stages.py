@@ -56,7 +56,9 @@ class Bench:
         self.count = count
         self.records = folder / "records.jsonl"
         self.home = folder / "home"
-        self.sandbox = Sandbox(self.home, calendars=3, tick_s=0.05, confirmations=SERVED_AFTER)
+        self.sandbox = Sandbox(
+            self.home, calendars=3, tick_s=0.05, confirmations=SERVED_AFTER, archive=False
+        )
 
     def rows(self) -> Iterator[Row]:
         """Run everything and yield each stage's row as soon as it is known."""
@@ -162,7 +164,7 @@ class Bench:
 def stamp_files(folder: Path, count: int) -> Row:
     """Stamp small files with the standard client, at its own sandbox calendar."""
     files = synthetic.write_files(folder / "files", count)
-    with Sandbox(folder / "ots", calendars=1, tick_s=0.05) as sandbox:
+    with Sandbox(folder / "ots", calendars=1, tick_s=0.05, archive=False) as sandbox:
         calendar = sandbox.calendars[0]
         ots = str(Path(measure.PYTHON).with_name("ots"))
         names = [str(file) for file in files]
