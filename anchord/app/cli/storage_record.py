@@ -37,7 +37,7 @@ def describe(
     files = _files(app, record, batches)
     return {
         "word": _word(app.config.archive.stored_when, captures, files, live),
-        "captures": [_capture(one, live) for one in captures],
+        "captures": [_capture(app, one, live) for one in captures],
         "items": [_item(app, record, one, live) for one in files],
     }
 
@@ -72,8 +72,8 @@ def _word(
     return "capturing" if running or (sent and when is not StoredWhen.CAPTURE) else "not stored"
 
 
-def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the id of the live event that a capture earned, the newest if there are several.
+def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the live event that a capture earned, the newest if there are several.
 
     Raises:
         FatalError: the row says something else of the memento than was signed.
@@ -87,25 +87,28 @@ def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> str | None
         return None
     signed = found[-1]["payload"]
     hash_now = None if capture.sha256 is None else capture.sha256.hex()
-    if capture.state is CaptureState.STORED and signed["sha256"] != hash_now:
+    same = signed["sha256"] == hash_now and f"/web/{capture.timestamp}/" in signed["capture_url"]
+    if capture.state is CaptureState.STORED and not same:
         raise _damaged(f"capture of {capture.url}", signed["sha256"], hash_now)
-    return str(found[-1]["event_id"])
+    return found[-1]
 
 
 def _damaged(what: str, signed: str, found: str | None) -> FatalError:
     return FatalError(
-        f"the {what} was signed for with sha256 {signed}, the store says {found}: "
+        f"the {what} was signed for as another one (sha256 {signed}) than the store "
+        f"has now ({found}): "
         "the store was changed; restore it from a backup"
     )
 
 
-def _capture(one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _capture(app: App, one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    signed = _event_of(one, live)
     return {
         "role": one.role,
         "url": one.url,
         "state": one.state.value,
         "words": grade(one.state, one.confirmations),
-        "capture_url": _capture_url(one),
+        "capture_url": _capture_url(app, one),
         "captured_at": _captured_at(one),
         "final_url": one.final_url,
         "http_status": one.http_status,
@@ -121,16 +124,16 @@ def _capture(one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "code": one.code,
         "why": code_words(one.code, one.note) or None,
         "next_attempt_at": utc(one.next_attempt_at),
-        "event_id": _event_of(one, live),
+        "event_id": None if signed is None else signed["event_id"],
     }
 
 
-def _capture_url(one: Capture) -> str | None:
-    from anchord.core.capture import capture_url
-
+def _capture_url(app: App, one: Capture) -> str | None:
+    """Return the memento's address at the archive that was asked, as events name it."""
     if one.timestamp is None:
         return None
-    return capture_url(one.timestamp, one.final_url or one.url)
+    base = app.config.archive.captures.web_url.rstrip("/")
+    return f"{base}/web/{one.timestamp}/{one.final_url or one.url}"
 
 
 def _captured_at(one: Capture) -> str | None:
