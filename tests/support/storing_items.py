@@ -58,10 +58,13 @@ class Workshop:
     Args:
         folder: an empty one.
         template: a fresh store's file, to be copied instead of made.
+        spool: another than the fake one.
         policy: numbers of the policy that differ.
     """
 
-    def __init__(self, folder: Path, template: Path | None = None, **policy: Any) -> None:
+    def __init__(
+        self, folder: Path, template: Path | None = None, spool: Any = None, **policy: Any
+    ) -> None:
         if template is not None:
             shutil.copy(template, folder / "anchord.db")
             store: Any = SqlStore(f"sqlite:///{folder / 'anchord.db'}", ())
@@ -71,7 +74,7 @@ class Workshop:
         self.parts = make_parts(folder, store=store, signer=self.signer)
         self.clock = FakeClock(START - START % DAY_S + 3_600)
         self.archive = FakeItems(self.clock.now)
-        self.spool = FakeSpool(folder / "spool")
+        self.spool = FakeSpool(folder / "spool") if spool is None else spool
         self.storing = StoringParts(
             parts=self.parts,
             stored_when="either",  # type: ignore[arg-type]
@@ -131,21 +134,25 @@ class Workshop:
         ledger.append_all(self.parts, now)
         return report
 
-    def run(self, until: int | None = None, most: int = 2_000) -> None:
-        """Step from one moment to the next until nothing is left to do, or until a moment."""
+    def run(self, until: int, most: int = 2_000) -> None:
+        """Step from one moment to the next until a moment."""
         for _ in range(most):
-            self.step()
-            if self.calls.busy():
-                self.clock.advance(1)
-                continue
-            at = self.lane.next_moment(self.clock.now())
-            if at is None or (until is not None and at > until):
-                if until is not None:
-                    self.clock.moment = max(self.clock.moment, until)
+            if not self.tick(until):
+                self.clock.moment = max(self.clock.moment, until)
                 return
-            assert until is not None or at < self.clock.now() + 100 * DAY_S
-            self.clock.moment = max(at, self.clock.moment + 1)
         raise AssertionError(f"not done after {most} steps: {self.states()}")
+
+    def tick(self, until: int = 2**40) -> bool:
+        """Step now and go on to the next moment; False when it is after `until`, or never."""
+        self.step()
+        if self.calls.busy():
+            self.clock.advance(1)
+            return True
+        at = self.lane.next_moment(self.clock.now())
+        if at is None or at > until:
+            return False
+        self.clock.moment = max(at, self.clock.moment + 1)
+        return True
 
     def settle(self, days: int = 12) -> None:
         """Clear the weather, let a person look after what waits for one, and wait."""
