@@ -236,11 +236,23 @@ def item_archive(loaded: Loaded, keys: Keys) -> ArchiveOrg:
 
 
 def account_dir(loaded: Loaded) -> Path:
-    """Return the folder of the account's locks: one for all stores of a user, if none is named."""
+    """Return the folder of the account's locks: one for all stores of a user, if none is named.
+
+    Raises:
+        ConfigError: the user has no home, as a service may.
+    """
     from anchord.adapters.archives.account import default_directory
 
     name = loaded.config.archive.account_dir
-    return loaded.resolve(name) if name else default_directory(os.environ, Path.home())
+    if name:
+        return loaded.resolve(name)
+    try:
+        return default_directory(os.environ, Path.home())
+    except RuntimeError:
+        raise ConfigError(
+            f"{loaded.path}: this user has no home folder for the lock of the archive.org account: "
+            "set archive.account_dir"
+        ) from None
 
 
 def _spread(wait_s: float) -> float:

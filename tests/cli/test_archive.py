@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -190,6 +191,30 @@ def test_a_wait_for_the_archive_ends_at_its_deadline(sandbox: Sandbox, config: P
     assert ran.code == 3
     assert ran.json["left_to_store"] > 0
     assert time.monotonic() - began < 30
+
+
+def test_a_signal_ends_a_wait_for_the_archive(sandbox: Sandbox, config: Path) -> None:
+    add(config)
+    sandbox.fault("wayback", "session-limit")
+    process = start("run-once", "--wait", "--json", config=config)
+    end = time.monotonic() + 60
+    while not sandbox.status().requests.get("wayback", {}).get("save"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (3, err)
+    assert json.loads(out)["left_to_store"] > 0
+
+
+def test_an_alert_is_told_by_every_pass(sandbox: Sandbox, config: Path) -> None:
+    add(config)
+    sandbox.fault("wayback", "blocked-ip")
+    anchord("run-once", config=config)
+    ran = anchord("run-once", config=config)
+    (alert,) = anchord("status", "--json", config=config).json["stored"]["alerts"]
+    assert f"ALERT {alert}" in ran.err
+    assert f"ALERT {alert}" in anchord("status", config=config).out.splitlines()[0]
 
 
 # ---------------------------------------------------------------------- secrets

@@ -151,6 +151,7 @@ class Story:
                 msgspec.structs.replace(lane, stopped=True, alert="a person must look")
             )
         self.tell("status")
+        self.tell("run-once")
         self.tell("retry", "1", "99", "--archive", code=1)
 
     def _leave_out(self) -> None:

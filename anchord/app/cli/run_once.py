@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from anchord.app.cli.output import emit_json, notes, progress, utc
+from anchord.app.cli import storage
+from anchord.app.cli.output import emit_json, notes, printable, progress, utc
 from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
 from anchord.app.cli.storage_words import report_lines
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from anchord.engine.parts import Parts
 
 _LONGEST_NAP_S = 30.0
+_TAIL_S = 60.0
+"""How long a single pass goes on asking the archive: a service that is slow enough always has a
+next call due by the time it answers, and new records wait to be sealed meanwhile."""
 _LOOK_S = 0.5
 """How soon a signal is noticed while calls are in flight."""
 
@@ -106,7 +110,10 @@ class _Run:
     def once(self) -> None:
         """Pass once; then see the calls to the archive through that can be made now."""
         self._pass()
+        end = time.monotonic() + _TAIL_S
         while self._archiving is not None and self._archiving.busy and not self._stop.is_set():
+            if time.monotonic() > end:
+                break
             if self._archiving.wait(_LOOK_S):
                 self._store()
         self._take_in()
@@ -216,6 +223,7 @@ class _Run:
         document["left_to_store"] = self._left_to_store()
         document["next_attempt_at"] = utc(self._app.store.counts.next_moment())
         document["next_to_store_at"] = utc(self._next())
+        document["alerts"] = storage.alerts(self._app.store.storage.lanes.all())
         return document
 
 
@@ -279,6 +287,8 @@ def _tell(document: dict[str, Any]) -> None:
         )
     for name, problem in document["problems"].items():
         click.echo(f"{name}: {problem}", err=True)
+    for alert in document["alerts"]:
+        click.echo(f"ALERT {printable(alert)}; see `anchord status`", err=True)
 
 
 @contextlib.contextmanager

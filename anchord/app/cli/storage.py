@@ -40,7 +40,7 @@ def describe(app: App) -> dict[str, Any]:
         "bundles": {state.value: counts.files.get(state, 0) for state in FileState},
         "unpacked": counts.unpacked,
         "lanes": [_lane(lane, now) for lane in lanes],
-        "alerts": list(dict.fromkeys(_alert(lane) for lane in lanes if lane.alert or lane.stopped)),
+        "alerts": alerts(lanes),
         "missing": app.archive_gaps(),
         "parked": _parked(app),
         "rate": _rate(app, counts, lanes),
@@ -94,8 +94,12 @@ def _lane(lane: Lane, now: int) -> dict[str, Any]:
     }
 
 
+def alerts(lanes: list[Lane]) -> list[str]:
+    """Return what a person must know of; what several lanes say is told once."""
+    return list(dict.fromkeys(_alert(lane) for lane in lanes if lane.alert or lane.stopped))
+
+
 def _alert(lane: Lane) -> str:
-    """Return what a person must know of; an address that is shut out says it in several lanes."""
     return lane.alert or f"{lane_words(lane.name)}: {code_words(lane.code, lane.note)}"
 
 
