@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from anchord.core import pacing
 from anchord.core.item import Fetched, ItemSeen
-from anchord.core.item_name import sampled
+from anchord.core.item_name import DAY_S, sampled
 from anchord.core.storage import FileChange, FileKind, FileState, Intent, Item, ItemFile, Refused
 from anchord.engine import ledger
 from anchord.engine.day_closing import rebuild
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _CALLS = "metadata"
 _LOOKED_FOR = (FileState.SENDING, FileState.SENT, FileState.STORED)
 _NOT_SERVED = "not-served"
+_MANY = 100_000
+_EVER = 2**62
 _RECENT = 7
 """Items whose files may have been confirmed just before a crash."""
 _PUT_OFF_S = 300
@@ -52,20 +54,33 @@ class Shelving:
 
     def recover(self, now: int) -> None:
         """Have everything looked for that a killed process was sending."""
+        table = self._desk.table
         note = "the process ended while this was sent"
-        found = self._desk.table.in_state((FileState.SENDING,))
-        self._desk.table.change(
-            [
-                self._desk.look_first(file, "interrupted", note, now)
-                for file in found
-                if file.next_attempt_at is None
-            ]
-        )
-        # What was confirmed or given up just before a crash may still lie in the spool.
+        found = table.in_state((FileState.SENDING,), _MANY)
+        changes = [
+            self._desk.look_first(file, "interrupted", note, now)
+            for file in found
+            if file.next_attempt_at is None
+        ]
+        # Nothing waits longer by any rule: such a moment was set by a clock that ran ahead.
+        latest = now + 2 * max(DAY_S, self._desk.policy.confirm_after_s, *self._waits())
+        changes += [
+            FileChange(file=file, columns={"next_attempt_at": now})
+            for file in table.due((FileState.PACKED, *_LOOKED_FOR), _EVER, _MANY)
+            if (file.next_attempt_at or 0) > latest
+        ]
+        table.change(changes)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Take away what was confirmed or given up just before a crash, and is still spooled."""
         for item in self._desk.table.items(("open", "closed"))[-_RECENT:]:
             for file in self._desk.table.files(item.id):
                 if file.state is FileState.GONE or file.confirmed_at is not None:
                     self._desk.spool.remove(file.name)
+
+    def _waits(self) -> list[int]:
+        return _steps(self._desk.policy.check_after_s)
 
     def step(self, now: int, calls: Calls) -> None:
         """Start the reads that are due and allowed now."""
@@ -216,7 +231,7 @@ class Shelving:
         if file.next_attempt_at is None or file.next_attempt_at > now:
             return []  # it was looked for in passing
         sending = file.state is FileState.SENDING
-        waits = LOOK_AGAIN_S if sending else _steps(self._desk.policy.check_after_s)
+        waits = LOOK_AGAIN_S if sending else self._waits()
         if file.checks < len(waits) or seen.pending_tasks or seen.failed_tasks:
             wait_s = waits[min(file.checks, len(waits) - 1)] if waits else LOOK_AGAIN_S[-1]
             columns: dict[str, Any] = {

@@ -244,6 +244,20 @@ def test_a_file_the_spool_lost_before_it_was_sent_is_packed_again_under_a_new_na
     work.judge_done([batch_id])
 
 
+def test_a_clock_that_ran_ahead_parks_nothing_for_years(make: Make) -> None:
+    work = make()
+    work.batch(4)
+    right = work.clock.now()
+    work.clock.moment += 400 * DAY
+    work.archive.lies = ["cut-stored", "never"]
+    hours(work, 30)
+    work.clock.moment = right
+    work.begin()
+    hours(work, 24 * 8)
+    assert {file.state for file in work.files(FileKind.BUNDLES)} == {FileState.STORED}
+    assert zip_of(work).confirmed_at is not None
+
+
 # ---------------------------------------------------------------------- what is believed
 
 
