@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import threading
 import time
@@ -30,6 +31,7 @@ _LONGEST_NAP_S = 30.0
 _TAIL_S = 60.0
 """How long a single pass goes on asking the archive: a service that is slow enough always has a
 next call due by the time it answers, and new records wait to be sealed meanwhile."""
+_SAY_AGAIN_S = 30.0
 _LOOK_S = 0.5
 """How soon a signal is noticed while calls are in flight."""
 
@@ -310,7 +312,8 @@ def _display(
     *, quiet: bool
 ) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
     """Show stages as bars on a terminal, and as one line per change elsewhere."""
-    console, said = notes(), [""]
+    console = notes()
+    said: list[Any] = ["", 0.0]
     with progress(quiet=quiet) as bars:
         tasks: dict[str, Any] = {}
 
@@ -320,8 +323,10 @@ def _display(
             bars.update(tasks[name], completed=done, total=total)
 
         def waiting(text: str) -> None:
-            if not quiet and text != said[0]:
-                said[0] = text
+            """Say what is waited for when that changes; numbers alone change too often."""
+            shape, now = re.sub(r"[0-9,]+", "", text), time.monotonic()
+            if not quiet and (shape != said[0] or now - said[1] > _SAY_AGAIN_S):
+                said[:] = shape, now
                 console.print(text, markup=False)
 
         yield stage, waiting
