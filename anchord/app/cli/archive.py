@@ -25,7 +25,7 @@ def command() -> None:
 def check(config_path: str | None, as_json: bool) -> int:
     """Try the keys, read the quotas, make one look-up, and tell how long the backlog takes.
 
-    Nothing is captured, uploaded or written. It asks six small questions, and may be run while a
+    Nothing is captured, uploaded or written. It asks five small questions, and may be run while a
     pass is under way.
 
     Exit code: 0 all is well, 2 a person must act (something is missing, or the keys are refused),
