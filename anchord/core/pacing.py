@@ -67,10 +67,18 @@ def open_at(lane: Lane, now: int) -> int | None:
     return now if lane.until is None else max(lane.until, now)
 
 
-def even_period(left: int, now: int) -> int:
-    """Return the seconds between calls that make `left` calls last until the UTC day ends."""
+def spread(left: int, now: int, at_once: int = 1) -> Bucket:
+    """Return the bucket that makes `left` calls last until the UTC day ends.
+
+    Args:
+        left: calls the day still holds.
+        now: Unix seconds.
+        at_once: calls that may follow each other at once, the pace on average being the same.
+    """
     rest_s = day_end(now) - now
-    return rest_s if left <= 0 else max(-(-rest_s // left), 1)
+    if left <= 0:
+        return Bucket(1, rest_s)
+    return Bucket(at_once, max(-(-rest_s * at_once // left), 1))
 
 
 def paused(lane: Lane, until: int, now: int, *, code: str, note: str, strikes: int) -> Lane:

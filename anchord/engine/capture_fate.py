@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from anchord.core.capture_rules import Scope, decide, lane_of, rule_of
-from anchord.core.capture_table import BUSY_WORKERS
+from anchord.core.capture_table import BUSY_WORKERS, HOUR
 from anchord.core.storage import Capture, CaptureChange, CaptureState, Intent, Refused
 from anchord.engine.capture_hosts import Hosts
 from anchord.engine.capture_lanes import SPN, host_lane
@@ -27,6 +29,7 @@ LOOK_AFTER_S = (0, 300, 1_800)
 CACHED_S = 4_800
 """The service keeps a job's outcome for 75 minutes and more: before that, the same URL gives the
 same outcome."""
+_DAY_USED_UP = "daily-captures-limit"
 INTERRUPTED = "interrupted"
 """Code of a submit whose answer a killed process did not see."""
 UNSEEN: dict[str, Any] = {
@@ -109,6 +112,9 @@ class Fates:
         """Follow a refusal at the submit, or as the end of a job."""
         self._tally.refuse(refused.code)
         decision = self._decide(capture, refused, now)
+        if refused.code == _DAY_USED_UP and decision.at is not None:
+            # Nobody documents when the service's day ends: the account is asked every hour.
+            decision = msgspec.structs.replace(decision, at=min(decision.at, now + HOUR))
         if decision.scope is not Scope.JOB:
             self._lanes.apply(_lane(decision.scope, capture), refused, decision, now)
         elif decision.lane is not None:

@@ -33,6 +33,7 @@ _AT_ONCE = 5
 _WINDOW_S = 3_600
 _PAGES = 4
 _DUE = 200
+_ASKED_FOR = (CaptureState.LOOKING, CaptureState.REPORTED, CaptureState.STORED)
 _LISTED = 50
 """Confirmations whose replay waits: no more are looked up until these were replayed."""
 _POSTPONED_S = 600
@@ -97,6 +98,9 @@ class Indexing:
 
     def _due(self, now: int) -> Question | None:
         """Return the next question: what may have been made, what was reported, what is stored."""
+        first = self._captures.next_moment(_ASKED_FOR)
+        if first is None or first > now:
+            return None
         looking = self._captures.due({CaptureState.LOOKING}, now, 1)
         if looking:
             return _look(looking[0], now)

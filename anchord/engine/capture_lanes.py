@@ -26,6 +26,8 @@ _HOST = "host:"
 _DAILY_LIMIT = 30_000
 """Captures an account may make in a day, where the service does not say (SPN2 Public API)."""
 _LAST_CODES = 10
+_STATUS_AT_ONCE = 3
+"""The account tells that a job has ended, its status how, and the account that its slot is free."""
 _LONGEST_GRID_S = 600
 _SUSTAINED = 8
 """Refusals "too many requests" in a row, more than an hour in all, that stop a reader."""
@@ -145,7 +147,7 @@ class CaptureLanes:
         if refused.code == _TOO_MANY and decision.strikes >= _SUSTAINED:
             decision = msgspec.structs.replace(
                 decision, stop=True, alert=f"{name}: too many requests, for more than an hour: "
-                "check that no other client runs here, then run `anchord retry`",
+                "check that no other client runs here, then run `anchord retry --archive`",
             )  # fmt: skip
         self.apply(name, refused, decision, now)
         if decision.stop and name == STATUS:
@@ -279,7 +281,7 @@ class CaptureLanes:
         account = self.account(now).account
         if account is not None and account.daily_status_limit is not None:
             left = min(left, account.daily_status_limit - (account.daily_status or 0))
-        return pacing.Bucket(1, pacing.even_period(left, now))
+        return pacing.spread(left, now, _STATUS_AT_ONCE)
 
 
 def host_lane(host: str) -> str:

@@ -115,9 +115,7 @@ class Capturing:
         account_at = self._lanes.free_at(STATUS, now)
         if account_at is None:
             return None
-        read_at = self._lanes.account(now).read_at
-        again_at = read_at + self._policy.slot_poll_s if self._full(now) else now
-        return max(at, account_at, min(again_at, now + self._policy.slot_poll_s))
+        return max(at, account_at, now + self._account_wait_s(now))
 
     def _due_at(self, now: int) -> int | None:
         """Return when the next capture may be submitted, its host's pause reckoned with."""
@@ -134,18 +132,16 @@ class Capturing:
             self._captures.count(state) for state in (CaptureState.SENDING, CaptureState.SUBMITTED)
         )
 
-    def _full(self, now: int) -> bool:
-        """Tell whether the account was read just now and had no slot for us."""
-        return self._fresh(now) and self._slots(now) <= 0
-
-    def _fresh(self, now: int) -> bool:
-        read_at = self._lanes.account(now).read_at
-        return 0 <= now - read_at < self._policy.slot_poll_s
+    def _account_wait_s(self, now: int) -> int:
+        """Return how long until the account may be read again for a slot."""
+        age_s = now - self._lanes.account(now).read_at
+        return self._policy.slot_poll_s - age_s if 0 <= age_s < self._policy.slot_poll_s else 0
 
     def _slots(self, now: int) -> int:
         """Return how many submits the account's last word, if fresh, and our own limit allow."""
-        account = self._lanes.account(now).account
-        if account is None or not self._fresh(now):
+        seen = self._lanes.account(now)
+        account, age_s = seen.account, now - seen.read_at
+        if account is None or not 0 <= age_s <= self._policy.slot_poll_s:
             return 0
         said = account.available - self._since_account
         left = self._lanes.left_today(now, self._since_account)
@@ -163,8 +159,9 @@ class Capturing:
             if not due:
                 return
             if self._slots(now) < 1:
-                if not self._full(now):
-                    self._since_account = 0
+                if not self._account_wait_s(now):
+                    # What is being submitted meanwhile, the answer may not know of yet.
+                    self._since_account = self._policy.parallel - calls.room(_SUBMIT)
                     self._jobs.read_account(now, calls)
                 return
             self._submit(due[0], now, calls)

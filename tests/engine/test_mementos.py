@@ -181,7 +181,7 @@ def test_a_reader_that_is_refused_waits_and_no_capture_is_blamed(
 
 def test_a_firewall_keeps_every_lane_away_for_an_hour(shop: CaptureShop) -> None:
     shop.archive.lie("index", refusal("connection-refused"))
-    shop.add(papers(40))
+    shop.add(papers(20))
     shop.run_for(3_000)
     refused_at = shop.archive.calls("index")[0][0]
     assert not [name for at, name, _ in shop.archive.log if at > refused_at]

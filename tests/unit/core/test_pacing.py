@@ -48,12 +48,23 @@ def test_a_day_ends_at_midnight_utc_and_its_count_with_it() -> None:
     assert pacing.used_on(pacing.take(lane, bucket, evening + 1), evening + 1) == 1
 
 
-@given(left=st.integers(1, 100_000), into=st.integers(0, pacing.DAY_S - 1))
-def test_calls_spread_evenly_last_until_midnight(left: int, into: int) -> None:
+@given(
+    left=st.integers(1, 100_000),
+    into=st.integers(0, pacing.DAY_S - 1),
+    at_once=st.integers(1, 5),
+)
+def test_calls_spread_evenly_last_until_midnight(left: int, into: int, at_once: int) -> None:
     now = pacing.day_of(NOW) * pacing.DAY_S + into
-    period = pacing.even_period(left, now)
-    assert period * left >= pacing.day_end(now) - now
-    assert pacing.even_period(0, now) == pacing.day_end(now) - now
+    rest_s = pacing.day_end(now) - now
+    bucket = pacing.spread(left, now, at_once)
+    assert bucket.capacity == at_once
+    assert bucket.period_s * left >= rest_s * at_once
+    assert (bucket.period_s - 1) * left < rest_s * at_once or bucket.period_s == 1
+
+
+def test_a_day_that_is_used_up_allows_nothing_before_it_ends() -> None:
+    lane = pacing.take(LANE, pacing.spread(1, NOW), NOW)
+    assert pacing.free_at(lane, pacing.spread(0, NOW), NOW) == pacing.day_end(NOW)
 
 
 def test_a_pause_is_a_moment_and_a_shorter_one_does_not_end_it() -> None:
