@@ -145,6 +145,8 @@ class Indexing:
             self._refused(question, result, now)
             return
         self._lanes.works(INDEX, now)
+        if not question.prefix:
+            self._alone -= {capture.id for capture in question.captures}
         left = []
         for capture in question.captures:
             row = _row_of(capture, result.rows)
@@ -152,16 +154,22 @@ class Indexing:
                 left.append(capture)
             else:
                 self._mementos.listed_as(capture, row, now)
+        if left:
+            self._not_on_page(question, tuple(left), result.resume, now)
+
+    def _not_on_page(
+        self, question: Question, left: tuple[Capture, ...], resume: str | None, now: int
+    ) -> None:
+        """Some captures are not on this page of the answer; a few more pages are read for them."""
         pages = question.pages + 1
-        if left and result.resume is not None and pages < _PAGES:
+        if resume is not None and pages < _PAGES:
             self._next = msgspec.structs.replace(
-                question, captures=tuple(left), resume=result.resume, pages=pages
+                question, captures=left, resume=resume, pages=pages
             )
-        elif result.resume is not None and question.prefix:
+        elif resume is not None and question.prefix:
             self._alone |= {capture.id for capture in left}
         else:
             for capture in left:
-                self._alone.discard(capture.id)
                 self._mementos.unlisted(capture, now)
 
     def _refused(self, question: Question, refused: Refused, now: int) -> None:

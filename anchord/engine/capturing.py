@@ -32,6 +32,8 @@ _SUBMIT = "submit"
 _AFTER_DELAY_S = 900
 _LONGEST_DEADLINE_S = 3_300
 """A status is kept for an hour: after that a job can only be looked up in the index."""
+_NOT_READ = 2**20
+"""More submits than any account has slots: what another process read lets nothing go."""
 _EVER = 2**40
 """Later than any wait: what is due by then is everything, in its order."""
 _UNFINISHED = tuple(set(CaptureState) - {CaptureState.STORED, CaptureState.PARKED})
@@ -56,8 +58,8 @@ class Capturing:
         self._jobs = Jobs(parts, self._lanes, self._fates, self._tally)
         self._mementos = Mementos(parts, self._lanes, self._fates, self._tally)
         self._calls: Calls | None = None
-        self._since_account = 0
-        """Submits made since the account was read."""
+        self._since_account = _NOT_READ
+        """Submits made since this process read the account."""
 
     def recover(self, now: int) -> None:
         """Look up what a killed process was sending: it may have happened.

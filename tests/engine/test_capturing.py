@@ -361,6 +361,16 @@ def test_a_young_capture_is_adopted_instead_of_made_again(shop: CaptureShop) -> 
     assert shop.totals["adopted"] == 1
 
 
+def test_two_records_of_one_page_share_its_capture(shop: CaptureShop) -> None:
+    one, two = papers(2)
+    shop.add([one, replace(two, source_id=one.source_id)])
+    shop.run_for(2 * 3_600)
+    assert shop.states() == {"stored": 2}
+    assert shop.archive.daily_used.total() == 1
+    assert len({capture.timestamp for capture in shop.all()}) == 1
+    assert shop.events() == ["capture_stored"] * 2
+
+
 def test_an_adopted_capture_that_is_no_good_is_not_adopted_twice(shop: CaptureShop) -> None:
     shop.archive.hold(
         "https://arxiv.example.org/abs/2507.00000v1", shop.clock.now() - DAY, body=b"sorry"
