@@ -11,7 +11,9 @@ from support.fake_items import DAY, LAG_S
 from support.parties import open_store
 from support.storing_items import Workshop
 
+from anchord.core.item_name import read_day_manifest
 from anchord.core.storage import FileKind, FileState, ItemFile
+from anchord.core.trust import Keys
 
 HOUR = 3_600
 Make = Callable[..., Workshop]
@@ -377,6 +379,21 @@ def test_a_day_ends_with_a_manifest_of_what_is_stored(make: Make) -> None:
     (day,) = work.files(FileKind.DAY)
     assert (day.name, day.state) == ("manifest-2024-08-01.json", FileState.STORED)
     assert [item.state for item in work.items.items(("open", "closed"))] == ["closed"]
+
+
+def test_a_day_manifest_lists_what_is_stored_and_nothing_else(make: Make) -> None:
+    work = make()
+    work.batch(8)
+    work.archive.lies = ["ok", "wrong-md5"]
+    hours(work, 60)
+    (day,) = work.files(FileKind.DAY)
+    raw = work.archive.holds(day.identifier, day.name)
+    assert raw is not None
+    listed = read_day_manifest(raw, Keys(work.signer.keyring())).files
+    others = [file for file in work.files() if file.kind is not FileKind.DAY]
+    stored = {f.name: f.sha256.hex() for f in others if f.state is FileState.STORED}
+    assert {file.name: file.sha256 for file in listed} == stored
+    assert 0 < len(stored) < len(others)
 
 
 def test_a_day_is_not_closed_while_a_file_of_it_is_on_its_way(make: Make) -> None:
