@@ -134,6 +134,17 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     series: NewSeries
 
 
+class Glance(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look at the captures tells of all of them."""
+
+    due: dict[CaptureState, int]
+    """When the next one is due, of the states in which one is."""
+    in_flight: int
+    """How many are being submitted, or have a job."""
+    unclaimed: bool
+    """Whether members of batches were not looked at yet."""
+
+
 class CaptureChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a capture becomes, with the events that follow: all of it or nothing.
 

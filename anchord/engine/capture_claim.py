@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from anchord.core.model import Member, StoredRecord, Tile
+    from anchord.engine.capture_glance import GlancedCaptures
     from anchord.engine.storing import StoringParts, UrlTemplate
 
 SOURCE = "source"
@@ -31,15 +32,16 @@ _TILE = 1024
 class Claiming:
     """Looks at the members of batches for URLs to capture."""
 
-    def __init__(self, parts: StoringParts) -> None:
+    def __init__(self, parts: StoringParts, captures: GlancedCaptures) -> None:
         self._store = parts.parts.store
+        self._captures = captures
+        self._followed = False
         self._policy = parts.capture_policy
 
     def wanted(self) -> bool:
         """Tell whether few captures wait and there are members to look at."""
-        captures = self._store.storage.captures
-        few = captures.count(CaptureState.WAITING, _ENOUGH) < _ENOUGH
-        return few and captures.unclaimed() is not None
+        left = self._captures.unclaimed() is not None
+        return left and self._captures.few(CaptureState.WAITING, _ENOUGH)
 
     def claim(self, now: int) -> int:
         """Look at a bounded number of members; return how many new URLs there are.
@@ -48,7 +50,7 @@ class Claiming:
         that is there already is left alone.
         """
         self._follow_templates(now)
-        captures = self._store.storage.captures
+        captures = self._captures
         found, tiles = 0, 0
         while tiles < _TILES and self.wanted():
             unclaimed = captures.unclaimed()
@@ -102,6 +104,9 @@ class Claiming:
 
         If we crash before the fingerprint is kept, they are looked at twice, to no effect.
         """
+        if self._followed:
+            return
+        self._followed = True
         policy = self._policy
         texts = msgspec.json.encode((sorted(policy.urls.items()), policy.extra_urls))
         fingerprint = hashlib.sha256(texts).hexdigest().encode()
@@ -110,5 +115,5 @@ class Claiming:
         if lane.seen == fingerprint:
             return
         if lane.seen is not None:
-            storage.captures.claim_again()
+            self._captures.claim_again()
         storage.lanes.put(msgspec.structs.replace(lane, seen=fingerprint, changed_at=now))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from anchord.core.capture_rules import Decision
     from anchord.engine.capture_lanes import CaptureLanes
     from anchord.engine.capture_report import Tally
-    from anchord.engine.storing import StoringParts
 
 LOOK_AFTER_S = (0, 300, 1_800)
 """Looks into the index for a capture nobody told us of, seconds after the first one."""
@@ -43,8 +42,8 @@ and only a later one counts."""
 class Fates:
     """Writes what captures become."""
 
-    def __init__(self, parts: StoringParts, lanes: CaptureLanes, tally: Tally) -> None:
-        self._captures = parts.parts.store.storage.captures
+    def __init__(self, lanes: CaptureLanes, tally: Tally) -> None:
+        self._captures = lanes.captures
         self._lanes = lanes
         self._tally = tally
         self._hosts = Hosts(lanes)

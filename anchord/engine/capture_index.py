@@ -58,7 +58,7 @@ class Indexing:
 
     def __init__(self, parts: StoringParts, mementos: Mementos) -> None:
         self._archive = parts.captures
-        self._captures = parts.parts.store.storage.captures
+        self._captures = mementos.lanes.captures
         self._mementos = mementos
         self._lanes = mementos.lanes
         self._next: Question | None = None

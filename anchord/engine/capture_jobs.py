@@ -49,7 +49,7 @@ class Jobs:
         self._archive = parts.captures
         self._policy = parts.capture_policy
         self._lookup = parts.parts.store.lookup
-        self._captures = parts.parts.store.storage.captures
+        self._captures = lanes.captures
         self._lanes = lanes
         self._fates = fates
         self._tally = tally
@@ -122,10 +122,7 @@ class Jobs:
 
     def _account(self, now: int, account: AccountStatus) -> None:
         self._lanes.note_account(account, now)
-        in_flight = sum(
-            self._captures.count(state, _JOBS)
-            for state in (CaptureState.SENDING, CaptureState.SUBMITTED)
-        )
+        in_flight = self._captures.in_flight()
         self._ended = account.available > max(self._policy.parallel - in_flight, 0)
 
     def _system(self, now: int, system: SystemStatus) -> None:

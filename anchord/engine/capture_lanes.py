@@ -14,6 +14,7 @@ from anchord.core import pacing
 from anchord.core.capture_rules import Decision, decide_reading, rule_of
 from anchord.core.storage import Lane, Refused
 from anchord.core.wayback import AccountStatus
+from anchord.engine.capture_glance import GlancedCaptures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,7 @@ class CaptureLanes:
         policy = parts.capture_policy
         self._parts = parts
         self._table = parts.parts.store.storage.lanes
+        self.captures = GlancedCaptures(parts.parts.store.storage.captures)
         self._policy = policy
         self._known: dict[str, Lane] | None = None
         self._unwritten: dict[str, Lane] = {}
@@ -105,6 +107,7 @@ class CaptureLanes:
         """Write, and read anew next time: a person may have started a lane again meanwhile."""
         self.flush()
         self._known = None
+        self.captures.forget()
 
     # ------------------------------------------------------------------ paces
 

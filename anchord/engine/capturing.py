@@ -48,13 +48,13 @@ class Capturing:
 
     def __init__(self, parts: StoringParts) -> None:
         self._store = parts.parts.store
-        self._captures = parts.parts.store.storage.captures
         self._archive = parts.captures
         self._policy = parts.capture_policy
         self._tally = Tally()
         self._lanes = CaptureLanes(parts)
-        self._fates = Fates(parts, self._lanes, self._tally)
-        self._claiming = Claiming(parts)
+        self._captures = self._lanes.captures
+        self._fates = Fates(self._lanes, self._tally)
+        self._claiming = Claiming(parts, self._captures)
         self._jobs = Jobs(parts, self._lanes, self._fates, self._tally)
         self._mementos = Mementos(parts, self._lanes, self._fates, self._tally)
         self._calls: Calls | None = None
@@ -129,11 +129,6 @@ class Capturing:
         moments = [one.next_attempt_at for one in other] + list(hosts.values())
         return min((moment for moment in moments if moment is not None), default=None)
 
-    def _in_flight(self) -> int:
-        return sum(
-            self._captures.count(state) for state in (CaptureState.SENDING, CaptureState.SUBMITTED)
-        )
-
     def _account_wait_s(self, now: int) -> int:
         """Return how long until the account may be read again for a slot."""
         age_s = now - self._lanes.account(now).read_at
@@ -147,7 +142,7 @@ class Capturing:
             return 0
         said = account.available - self._since_account
         left = self._lanes.left_today(now, self._since_account)
-        return min(said, left, self._policy.parallel - self._in_flight())
+        return min(said, left, self._policy.parallel - self._captures.in_flight())
 
     def _room(self, lane: str) -> int:
         return 1 if self._calls is None else self._calls.room(lane)

@@ -55,7 +55,7 @@ class Mementos:
         self._parts = parts
         self._archive = parts.captures
         self._policy = parts.capture_policy
-        self._captures = parts.parts.store.storage.captures
+        self._captures = lanes.captures
         self._fates = fates
         self._tally = tally
         self._indexing = Indexing(parts, self)

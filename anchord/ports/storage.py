@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         CaptureState,
         FileChange,
         FileState,
+        Glance,
         Item,
         ItemFile,
         Lane,
@@ -94,6 +95,10 @@ class CaptureTable(Protocol):
 
     def next_moment(self, states: Collection[CaptureState]) -> int | None:
         """Return when the next capture in one of the states is due."""
+        ...
+
+    def glance(self) -> Glance:
+        """Return when each state is due next, and whether anything is to be claimed."""
         ...
 
     def count(self, state: CaptureState, limit: int | None = None) -> int:

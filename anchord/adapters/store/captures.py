@@ -13,7 +13,7 @@ from anchord.adapters.store.ledger import cut_series, insert_series
 from anchord.adapters.store.schema import batches
 from anchord.adapters.store.schema import captures as table
 from anchord.core.event import CAPTURED, WITHDRAWN
-from anchord.core.storage import Capture, CaptureChange, CaptureState, NewCapture
+from anchord.core.storage import Capture, CaptureChange, CaptureState, Glance, NewCapture
 from anchord.errors import FatalError
 
 if TYPE_CHECKING:
@@ -126,6 +126,18 @@ class Captures:
         with self._database.reading() as connection:
             return due.next_moment(connection, table, states)
 
+    def glance(self) -> Glance:
+        """Return when each state is due next, and whether anything is to be claimed."""
+        with self._database.reading() as connection:
+            row = connection.execute(_GLANCE).one()
+        *moments, in_flight, unclaimed = row
+        due_at = zip(CaptureState, moments, strict=True)
+        return Glance(
+            due={state: at for state, at in due_at if at is not None},
+            in_flight=in_flight,
+            unclaimed=unclaimed is not None,
+        )
+
     def count(self, state: CaptureState, limit: int | None = None) -> int:
         """Return how many stand in a state (counting no further than `limit`)."""
         some = sa.select(table.c.id).where(table.c.state == state.value).limit(limit)
@@ -142,6 +154,22 @@ class Captures:
         with self._database.writing() as connection:
             put_lanes(connection, lanes)
             return sum(_change(connection, item) for item in changes)
+
+
+def _glance() -> sa.Select[Any]:
+    """Return one query for everything; each part of it reads one entry of an index."""
+    first = sa.select(table.c.next_attempt_at).where(table.c.next_attempt_at.is_not(None))
+    first = first.order_by(table.c.next_attempt_at).limit(1)
+    moments = [
+        first.where(table.c.state == state.value).scalar_subquery() for state in CaptureState
+    ]
+    busy = table.c.state.in_([CaptureState.SENDING.value, CaptureState.SUBMITTED.value])
+    in_flight = sa.select(sa.func.count()).select_from(table).where(busy).scalar_subquery()
+    left = sa.select(batches.c.id).where(batches.c.claimed < batches.c.size).limit(1)
+    return sa.select(*moments, in_flight, left.scalar_subquery())
+
+
+_GLANCE = _glance()
 
 
 def _change(connection: sa.Connection, item: CaptureChange) -> int:
