@@ -279,6 +279,23 @@ def test_the_example_proof_leads_through_the_tree_to_the_example_header() -> Non
     )
 
 
+def test_the_example_of_a_day_manifest_is_signed_and_names_the_file_of_the_example_event() -> None:
+    from anchord.core.item_name import read_day_manifest
+    from anchord.core.keyring import PublicKey, make_keyring
+    from anchord.core.trust import Keys
+
+    key = PublicKey(
+        key_id="example-2026", public_key=_example_key(), signer_id="registry.example.org"
+    )
+    read = read_day_manifest(example("day-manifest").encode(), Keys(make_keyring([key])))
+    payload = json.loads(example("event-item"))["payload"]
+    (found,) = [file for file in read.files if file.name == payload["file"]]
+    assert read.identifier == payload["identifier"]
+    assert (found.size, found.md5, found.sha1, found.sha256) == tuple(
+        payload[name] for name in ("size", "md5", "sha1", "sha256")
+    )
+
+
 def _example_key() -> bytes:
     return EXAMPLE_KEY.public_key().public_bytes_raw()
 
