@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -106,13 +106,18 @@ class Verifier:
                 yield Dossier(target, "unknown", self._view).refuse("target", error)
 
     def _verify(self, target: str) -> Iterator[Report]:
+        from anchord.core.trust import Keys
+        from anchord.engine.item_verification import is_day_manifest, verify_day_manifest
         from anchord.engine.verification import verify_bundle, verify_ots
 
         if target != "-" and not Path(target).is_file():
             yield from self._records(target)
             return
         raw = _read(target)
-        if raw.lstrip()[:1] == b"{":
+        if is_day_manifest(raw):
+            keys = Keys(self._keyring, self._given)
+            yield verify_day_manifest(target, raw, keys, partial(_beside, Path(target).parent))
+        elif raw.lstrip()[:1] == b"{":
             yield verify_bundle(
                 target, raw, self._keyring, self._given, self._comparison(target), self._view
             )
@@ -231,6 +236,15 @@ class _Comparison:
             return None
         path = Path(self._target.removesuffix(".ots"))
         return path if path.is_file() else None
+
+
+def _beside(folder: Path, name: str) -> tuple[int, bytes] | None:
+    """Return size and SHA-256 of a file in a folder, or None; a name that leads away is no file."""
+    file = folder / name
+    if Path(name).name != name or not file.is_file():
+        return None
+    found = _hash_file(file, "sha256")
+    return file.stat().st_size, found.digest
 
 
 def _hash_file(path: Path, algorithm: str) -> Expected:

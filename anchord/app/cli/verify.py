@@ -40,12 +40,13 @@ _NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 def command(
     config_path: str | None, /, *, targets: tuple[str, ...], as_json: bool, **asked: Any
 ) -> int:
-    """Verify each TARGET: a record's name, a bundle.json, or an .ots file.
+    """Verify each TARGET: a record's name, a bundle.json, an .ots file, or an item's manifest.
 
     An .ots is compared with the file or digest it is about: --file, --digest, the file beside it
     whose name it has, or its own name when that is a digest or a Pith Number's suffix. Bundles and
     .ots need no configuration; block headers come from --headers, --node, --explorer or the
-    configuration.
+    configuration. A manifest-YYYY-MM-DD.json out of an archive.org item is held against the files
+    beside it.
 
     \b
     Examples:
@@ -115,6 +116,8 @@ _STYLES = {
 
 
 def _headline(report: Report) -> str:
+    if report.kind == "day manifest" and report.result == "proved":
+        return "signed, and every file it lists is here as it was signed for"
     if report.result != "proved":
         return f"{report.result}: {report.reason}" if report.reason else report.result
     when = (report.existed_before or "").replace("T", " ").replace("Z", " UTC")
