@@ -91,6 +91,6 @@ def test_the_command_verifies_a_folder_as_it_was_downloaded(tmp_path: Path) -> N
     key.write_text(json.dumps(to_document(SIGNER.public())), "utf-8")
     whole = anchord("verify", file, "--key", key)
     assert whole.code == 0
-    assert "every file it lists is here as it was signed for" in whole.stdout
+    assert "every file it lists is here as it was signed for" in whole.out
     (tmp_path / "bundles-000000001-000000002.zip").write_bytes(b"other")
     assert anchord("verify", file, "--key", key).code == 1
