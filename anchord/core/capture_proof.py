@@ -33,10 +33,18 @@ FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest",
 MAX_DECODED_BYTES = 1 << 24
 """How much of a memento is searched once its content coding is undone."""
 
+_KEPT = "x-archive-orig-"
+"""How the headers begin that the page had when it was captured."""
 _EXCLUDED = re.compile(
     rb"AdministrativeAccessControlException|Blocked Site Error|URL has been excluded"
 )
-_ORIGINAL = re.compile(r"<([^>]*)>\s*;[^,<]*\brel=\"?original\"?", re.IGNORECASE)
+_ORIGINAL = re.compile(r"<([^>]*)>\s*;[^,<]*\brel=\"?original\b", re.IGNORECASE)
+_DATE = re.compile(
+    r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT", re.ASCII
+)
+"""RFC 7089, 2.1.1: always in this form, always GMT; two joined by a comma are none."""
+_CODED = ("content-encoding", f"{_KEPT}content-encoding", f"{_KEPT}transfer-encoding")
+"""Headers with which a body may rightly have another length than the page's Content-Length."""
 _BEGINNING = 20_000
 _DEEPEST_CODING = 3
 _PIECE = 1 << 16
@@ -124,12 +132,13 @@ def read_replay(
     """Read the answer to a raw replay (`id_`), which was not let follow redirects.
 
     A memento is only what names itself as exactly this one: Memento-Datetime equal to the second,
-    the WARC it comes from, and no other page as its original. Then the status is the archived
-    one, so a 404 or a 429 is content.
+    the WARC it comes from, and this page as its original, which every memento must name (RFC 7089,
+    2.2.1). Then the status is the archived one, so a 404 or a 429 is content.
     """
     named = lowered(headers)
     trouble = named.get("x-archive-wayback-runtime-error", "")
-    moment = http_moment(named.get("memento-datetime", ""))
+    date = named.get("memento-datetime", "").strip()
+    moment = http_moment(date) if _DATE.fullmatch(date) else None
     told = moment is not None and not trouble
     own_words = trouble.encode(errors="replace") + (b"" if told else body[:_BEGINNING])
     if _EXCLUDED.search(own_words):
@@ -168,13 +177,20 @@ def _faults(
         yield f"another capture: {words(named['memento-datetime'])}"
     if not words(named.get("x-archive-src", "")):
         yield "X-Archive-Src is missing: the archive does not say where it has it from"
-    original = _ORIGINAL.search(named.get("link", "")[:_BEGINNING])
-    if original is not None and not same_page(url, original[1]):
-        yield f"a capture of another page: {words(original[1])}"
+    originals = _ORIGINAL.findall(named.get("link", "")[:_BEGINNING])
+    if not originals and status == 200:
+        yield "the Link header names no original: the archive does not say of which page it is"
+    for original in originals:
+        if not same_page(url, original):
+            yield f"a capture of another page: {words(original)}"
     if not 100 <= status <= 999:
         yield f"no HTTP status: {status}"
     if status == 200 and not body:
         yield "an empty body with status 200"
+    stated = named.get(f"{_KEPT}content-length", "")
+    plain = not any(named.get(name, "identity") != "identity" for name in _CODED)
+    if status == 200 and plain and re.fullmatch(r"[0-9]{1,18}", stated) and len(body) < int(stated):
+        yield f"cut short: {len(body):,} of {int(stated):,} bytes"
 
 
 def _excluded(said: bytes) -> Refused:

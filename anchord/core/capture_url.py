@@ -13,13 +13,15 @@ WAYBACK = "https://web.archive.org"
 
 _STAMP = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})", re.ASCII)
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?:[^/?#@]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)(?::(?P<port>[0-9]*))?"
+    r"(?P<scheme>https?)://(?P<host>\[[^\]/?#@\\\s]*\]|[^/?#:@\\\s]*)(?::(?P<port>[0-9]*))?"
     r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?",
     re.IGNORECASE | re.DOTALL,
 )
+"""No user before the host, and no backslash there: browsers read it as a slash, so that
+`https://other.example\\@host/` is a page of another host (WHATWG URL, 4.4)."""
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_DEFAULT_PORTS = ("", "80", "443")
+_DEFAULT_PORTS = {"http": ("", "80"), "https": ("", "443")}
 
 
 class _Page(NamedTuple):
@@ -94,9 +96,11 @@ def same_page(submitted: str, final: str) -> bool:
 def expected_redirect(submitted: str, final: str, must_hold: str | None) -> bool:
     """Tell whether a redirect still leads to the record.
 
-    It must stay on the host, and name the record's id (`must_hold`) as a word of its own in the
-    path. Only when the submitted address has the id in its query it may stand there: otherwise a
-    login page that remembers where we came from would pass. A home page or an icon never passes.
+    It must stay on the host, and name the record in the path by the whole word that its id is
+    part of in the address: "2601.00001v2" where the id is "2601.00001", for another version is
+    another page. Only when the submitted address has the id in its query it may stand there:
+    otherwise a login page that remembers where we came from would pass. A home page or an icon
+    never passes.
 
     Args:
         submitted: what was to be captured.
@@ -108,10 +112,13 @@ def expected_redirect(submitted: str, final: str, must_hold: str | None) -> bool
         return False
     if not after.path or after.path.lower().endswith((".ico", "/favicon.png", "/favicon.svg")):
         return False
-    named = re.compile(rf"(?<![A-Za-z0-9]){re.escape(_plain(must_hold))}(?![A-Za-z0-9])")
-    if named.search(before.path):
-        return named.search(after.path) is not None
-    return named.search(f"{after.path}?{after.query}") is not None
+    where = ((before.path, after.path), (before.query, f"{after.path}?{after.query}"))
+    for had, has in where:
+        word = re.search(rf"(?<![A-Za-z0-9]){re.escape(_plain(must_hold))}[A-Za-z0-9_-]*", had)
+        if word is not None:
+            named = rf"(?<![A-Za-z0-9]){re.escape(word[0])}(?![A-Za-z0-9])"
+            return re.search(named, has) is not None
+    return False
 
 
 def _page(url: str) -> _Page | None:
@@ -120,7 +127,7 @@ def _page(url: str) -> _Page | None:
         return None
     host = match["host"].lower().removeprefix("www.").rstrip(".")
     port = match["port"] or ""
-    if port not in _DEFAULT_PORTS:
+    if port not in _DEFAULT_PORTS[match["scheme"].lower()]:
         host = f"{host}:{port}"
     return _Page(host, _plain(match["path"]).removesuffix("/"), _plain(match["query"] or ""))
 

@@ -45,7 +45,10 @@ JOB = "spn2-" + "a" * 40
 STAMP, DATE = "20260827142259", "Thu, 27 Aug 2026 14:22:59 GMT"
 JSON = "Content-Type: application/json\r\n"
 HTML = "Content-Type: text/html\r\n"
-MEMENTO = f"Memento-Datetime: {DATE}\r\nX-Archive-Src: spn2-a.warc.gz\r\n{HTML}"
+MEMENTO = (
+    f"Memento-Datetime: {DATE}\r\nX-Archive-Src: spn2-a.warc.gz\r\n"
+    f'Link: <{URL}>; rel="original"\r\n{HTML}'
+)
 TIMEOUT_S = 0.4
 
 

@@ -50,7 +50,10 @@ JOB, OTHER = "spn2-" + "a" * 40, "spn2-" + "b" * 40
 STAMP = "20260827142259"
 DATE = "Thu, 27 Aug 2026 14:22:59 GMT"
 SRC = "spn2-20260827074929-wwwb-spn22.us.archive.org-8002.warc.gz"
-MEMENTO = {"Memento-Datetime": DATE, "X-Archive-Src": SRC, "Content-Type": "text/html"}
+MEMENTO = {
+    "Memento-Datetime": DATE, "X-Archive-Src": SRC, "Content-Type": "text/html",
+    "Link": f'<{URL}>; rel="original", <https://web.archive.org/web/{URL}>; rel="timegate"',
+}  # fmt: skip
 SUCCESS = {"status": "success", "job_id": JOB, "timestamp": STAMP, "original_url": URL}
 NAMES = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
 ROW = ["org,arxiv)/abs/2601.00001v2", STAMP, URL, "text/html", "200", "A" * 32, "4321"]
@@ -365,6 +368,16 @@ def test_with_its_memento_header_any_status_is_content(status: int) -> None:
         (200, {"Memento-Datetime": "last week"}, b"page"),
         (200, {"Memento-Datetime": "Fri, 31 Dec 0001 00:00:00 GMT"}, b"page"),
         (200, {"Memento-Datetime": ""}, b"page"),
+        (200, {"Memento-Datetime": f"{DATE}, {DATE}"}, b"page"),
+        (200, {"Memento-Datetime": f"{DATE}, Fri, 28 Aug 2026 14:22:59 GMT"}, b"page"),
+        (200, {"Memento-Datetime": DATE.replace("GMT", "")}, b"page"),
+        (200, {"Memento-Datetime": DATE.replace("GMT", "-0000")}, b"page"),
+        (200, {"Memento-Datetime": "Thu, 27 Aug 2026 16:22:59 +0200"}, b"page"),
+        (200, {"Link": ""}, b"page"),
+        (200, {"Link": f'<{URL}>; rel="timegate"'}, b"page"),
+        (200, {"Link": f'<{URL}>; rel="original", <http://x.example/>; rel="original"'}, b"page"),
+        (200, {"Link": f'<https://x.example\\@{URL[8:]}>; rel="original"'}, b"page"),
+        (200, {"X-Archive-Orig-Content-Length": "5"}, b"page"),
         (200, {"X-Archive-Src": ""}, b"page"),
         (200, {"X-Archive-Src": " \t"}, b"page"),
         (200, {"X-Archive-Redirect-Reason": "found capture at 20170101000000"}, b"page"),
@@ -381,9 +394,22 @@ def test_anything_but_the_exact_capture_is_not_there(
     assert isinstance(_replay(status, MEMENTO | change, body), NotThere)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"X-Archive-Orig-Content-Length": "4"},
+        {"X-Archive-Orig-Content-Length": "9", "X-Archive-Orig-Content-Encoding": "gzip"},
+        {"X-Archive-Orig-Content-Length": "9", "X-Archive-Orig-Transfer-Encoding": "chunked"},
+        {"X-Archive-Orig-Content-Length": "many"},
+    ],
+)
+def test_only_a_length_that_must_hold_tells_a_body_cut_short(change: dict[str, str]) -> None:
+    assert isinstance(_replay(200, MEMENTO | change), Memento)
+
+
 def test_the_original_named_in_the_link_may_be_written_otherwise() -> None:
     link = '<http://www.arxiv.org:80/abs/2601.00001v2/>; rel="original", <t>; rel="timemap"'
-    assert isinstance(_replay(200, MEMENTO | {"link": link}), Memento)
+    assert isinstance(_replay(200, MEMENTO | {"Link": link}), Memento)
 
 
 @pytest.mark.parametrize(
@@ -544,6 +570,10 @@ def test_spellings_of_one_page_are_the_same(other: str) -> None:
         "https://arxiv.org/abs/2601.00001v2?x=1",
         "https://export.arxiv.org/abs/2601.00001v2",
         "https://arxiv.org:8443/abs/2601.00001v2",
+        "https://arxiv.org:80/abs/2601.00001v2",
+        "https://x.example@arxiv.org/abs/2601.00001v2",
+        "https://x.example\\@arxiv.org/abs/2601.00001v2",
+        "https://arxiv.org\\@x.example/abs/2601.00001v2",
         "https://arxiv.org/favicon.ico",
         "https://arxiv.org/",
         "ftp://arxiv.org/abs/2601.00001v2",
@@ -578,6 +608,32 @@ def test_a_redirect_is_expected_only_where_the_record_still_is(final: str, expec
     assert expected_redirect(URL, final, ID) is expected
     assert not expected_redirect(URL, final, None)
     assert not expected_redirect(URL, final, "")
+
+
+@pytest.mark.parametrize(
+    ("final", "expected"),
+    [
+        ("https://arxiv.org/html/2601.00001v2", True),
+        ("https://arxiv.org/abs/2601.00001", False),
+        ("https://arxiv.org/abs/2601.00001v1", False),
+        ("https://arxiv.org/abs/2601.00001v22", False),
+        ("https://arxiv.org/login?next=/abs/2601.00001", False),
+        ("https://arxiv.org/login?id=2601.00001&v=2", False),
+        ("https://arxiv.org/login?next=/abs/2601.00001v2", False),
+    ],
+)
+def test_an_id_that_goes_on_in_the_address_must_go_on_as_there(final: str, expected: bool) -> None:
+    assert expected_redirect(URL, final, "2601.00001") is expected
+
+
+def test_a_version_behind_a_dash_stays_and_a_title_may_follow() -> None:
+    submitted = "https://example.org/p/77-v2"
+    assert expected_redirect(submitted, "https://example.org/papers/77-v2-on-something", "77")
+    assert not expected_redirect(submitted, "https://example.org/papers/77-v1", "77")
+
+
+def test_an_address_without_the_id_leads_to_no_expected_redirect() -> None:
+    assert not expected_redirect("https://example.org/a", "https://example.org/b/77", "77")
 
 
 def test_an_id_that_stands_in_the_query_may_stay_there() -> None:
