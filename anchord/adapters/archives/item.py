@@ -18,6 +18,7 @@ import msgspec
 from anchord.adapters.archives import item_messages as messages
 from anchord.adapters.archives.credentials import Keys
 from anchord.adapters.archives.item_child import ChildError, Children
+from anchord.adapters.archives.unknown import log_unknown
 from anchord.adapters.http import USER_AGENT, Response, base_url, is_loopback, retry_after
 from anchord.adapters.http.address import host_of
 from anchord.core.item import Fetched, Headroom, ItemSeen, Sent
@@ -171,6 +172,7 @@ class ArchiveOrg:
         refused = read_upload(
             answer.status, answer.body, framed=answer.framed, retry_after_s=_wait(answer)
         )
+        log_unknown(f"upload to {identifier}", refused, answer.status, "", answer.body)
         return Sent() if refused is None else refused
 
     def fetch(self, identifier: str, name: str) -> Fetched | Refused:
@@ -195,7 +197,9 @@ class ArchiveOrg:
         reply = self._ask(messages.AskMetadata(identifier))
         if isinstance(reply, Refused):
             return reply
-        return read_item(reply.status, reply.body, identifier, marks, _wait(reply))
+        told = read_item(reply.status, reply.body, identifier, marks, _wait(reply))
+        log_unknown(f"metadata of {identifier}", told, reply.status, "", reply.body)
+        return told
 
     def _transfer_s(self, size: int) -> float:
         return self._limits.ask_s + size / self._limits.slowest_bytes_per_s

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from anchord.adapters.archives.credentials import Keys
+from anchord.adapters.archives.unknown import log_unknown
 from anchord.adapters.http import USER_AGENT, Client, Response, base_url
 from anchord.core.capture import (
     read_account,
@@ -169,6 +170,7 @@ class Wayback:
             ready = _RESUME.fullmatch(resume)
             target += f"&resumeKey={resume if ready else urllib.parse.quote_plus(resume)}"
         return _asked(
+            "/cdx/search/cdx",
             lambda: self._index_client.get(target, max_bytes=INDEX_MAX_BYTES),
             lambda said: read_index(said.status, said.headers, said.body),
             INDEX_MAX_BYTES,
@@ -181,6 +183,7 @@ class Wayback:
         page = url.partition("#")[0]
         target = f"{self._base}/web/{timestamp}id_/{page}"
         return _asked(
+            "/web",
             lambda: self._client.get(target, max_bytes=self._max_replay_bytes + 1),
             lambda said: read_replay(
                 said.status, said.headers, said.body, timestamp, page, contains
@@ -205,7 +208,9 @@ class Wayback:
             body = urllib.parse.urlencode(fields, errors="replace").encode()
             return self._client.post(target, headers=form, body=body, max_bytes=SAVE_MAX_BYTES)
 
-        return _asked(send, lambda said: read(self._without_keys(said)), SAVE_MAX_BYTES)
+        return _asked(
+            path.partition("?")[0], lambda: self._without_keys(send()), read, SAVE_MAX_BYTES
+        )
 
     def _without_keys(self, said: Response) -> Response:
         """Blot the keys out of an answer that repeats them: its words go to logs and screens."""
@@ -226,7 +231,7 @@ def _agent(contact: str) -> str:
 
 
 def _asked(
-    send: Callable[[], Response], read: Callable[[Response], T], max_bytes: int
+    path: str, send: Callable[[], Response], read: Callable[[Response], T], max_bytes: int
 ) -> T | Refused:
     """Send once and read the answer; whatever goes wrong on the way is a refusal, too."""
     try:
@@ -240,4 +245,7 @@ def _asked(
     # Of an answer other than 2xx the client keeps the beginning only, which has another hash.
     if len(said.body) > max_bytes:
         return Refused(code="too-large", message=f"expected at most {max_bytes:,} bytes, got more")
-    return read(said)
+    told = read(said)
+    kind = said.headers.get("Content-Type", "")
+    log_unknown(f"the Wayback Machine, {path},", told, said.status, kind, said.body)
+    return told
