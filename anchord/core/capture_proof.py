@@ -177,20 +177,29 @@ def _faults(
         yield f"another capture: {words(named['memento-datetime'])}"
     if not words(named.get("x-archive-src", "")):
         yield "X-Archive-Src is missing: the archive does not say where it has it from"
-    originals = _ORIGINAL.findall(named.get("link", "")[:_BEGINNING])
+    yield from _other_page(status, named.get("link", ""), url)
+    if not 100 <= status <= 999:
+        yield f"no HTTP status: {status}"
+    if status == 200 and not body:
+        yield "an empty body with status 200"
+    if status == 200 and len(body) < _stated_length(named):
+        yield f"cut short: {len(body):,} of {_stated_length(named):,} bytes"
+
+
+def _other_page(status: int, link: str, url: str) -> Iterator[str]:
+    originals = _ORIGINAL.findall(link[:_BEGINNING])
     if not originals and status == 200:
         yield "the Link header names no original: the archive does not say of which page it is"
     for original in originals:
         if not same_page(url, original):
             yield f"a capture of another page: {words(original)}"
-    if not 100 <= status <= 999:
-        yield f"no HTTP status: {status}"
-    if status == 200 and not body:
-        yield "an empty body with status 200"
+
+
+def _stated_length(named: dict[str, str]) -> int:
+    """Return how long the page said its body is; 0 where a coding may have changed that."""
     stated = named.get(f"{_KEPT}content-length", "")
-    plain = not any(named.get(name, "identity") != "identity" for name in _CODED)
-    if status == 200 and plain and re.fullmatch(r"[0-9]{1,18}", stated) and len(body) < int(stated):
-        yield f"cut short: {len(body):,} of {int(stated):,} bytes"
+    coded = any(named.get(name, "identity") != "identity" for name in _CODED)
+    return int(stated) if re.fullmatch(r"[0-9]{1,18}", stated) and not coded else 0
 
 
 def _excluded(said: bytes) -> Refused:

@@ -149,7 +149,7 @@ class Indexing:
             self._alone -= {capture.id for capture in question.captures}
         left = []
         for capture in question.captures:
-            row = _row_of(capture, result.rows)
+            row = _row_of(question, capture, result.rows)
             if row is None:
                 left.append(capture)
             else:
@@ -202,8 +202,12 @@ def _exact(capture: Capture) -> Question:
     return Question((capture,), _page(capture), stamp, stamp)
 
 
-def _row_of(capture: Capture, rows: Iterable[IndexRow]) -> IndexRow | None:
-    """Return the row that is this capture's; of several that may be adopted, the newest."""
+def _row_of(question: Question, capture: Capture, rows: Iterable[IndexRow]) -> IndexRow | None:
+    """Return the row that is this capture's; of several that may be adopted, the newest.
+
+    What lies outside of the time that was asked for is not believed: it is too old to be adopted,
+    or dated in the future.
+    """
     if capture.state is not CaptureState.LOOKING:
         found = [
             row
@@ -211,13 +215,12 @@ def _row_of(capture: Capture, rows: Iterable[IndexRow]) -> IndexRow | None:
             if row.timestamp == capture.timestamp and same_page(_page(capture), row.original)
         ]
         return max(found, key=lambda row: row.statuscode in _OK, default=None)
-    since = (capture.since_at or 0) - SKEW_S
     found = [
         row
         for row in rows
         if row.statuscode in _OK
         and same_page(capture.url, row.original)
-        and moment_of(row.timestamp) >= since
+        and question.first <= row.timestamp <= question.last
         and (capture.timestamp is None or row.timestamp > capture.timestamp)
     ]
     return max(found, key=lambda row: row.timestamp, default=None)

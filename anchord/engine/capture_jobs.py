@@ -11,10 +11,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anchord.core.capture import expected_redirect, moment_of, same_page, whole_url
+from anchord.core.capture import moment_of, whole_url
 from anchord.core.storage import Capture, CaptureState, Refused
 from anchord.core.wayback import AccountStatus, Reported, Running, SystemStatus
-from anchord.engine.capture_claim import SOURCE
+from anchord.engine.capture_bond import of_its_page
 from anchord.engine.capture_index import SKEW_S
 from anchord.engine.capture_lanes import SPN, STATUS
 from anchord.errors import AnchordError
@@ -48,7 +48,7 @@ class Jobs:
     ) -> None:
         self._archive = parts.captures
         self._policy = parts.capture_policy
-        self._lookup = parts.parts.store.lookup
+        self._store = parts.parts.store
         self._captures = lanes.captures
         self._lanes = lanes
         self._fates = fates
@@ -198,9 +198,7 @@ class Jobs:
         self, capture: Capture, url: str, job: Reported, *, ours: bool, moment: int, now: int
     ) -> Refused | None:
         """Say why a reported capture is not the one that was asked for; None when it may be."""
-        if not same_page(capture.url, url) and not expected_redirect(
-            capture.url, url, self._named(capture)
-        ):
+        if not of_its_page(self._store, capture, url):
             return Refused(code="unexpected-url", message=f"the capture is of {url}"[:300])
         if job.http_status not in _OK:
             said = f"the page was captured with status {job.http_status}"
@@ -213,10 +211,3 @@ class Jobs:
             said = f"the service named a capture of {job.timestamp}, which is yet to come"
             return Refused(code="unexpected-moment", message=said)
         return None
-
-    def _named(self, capture: Capture) -> str | None:
-        """Return the name of the record as its address has it."""
-        if capture.role != SOURCE:
-            return capture.contains
-        record = self._lookup.records([capture.record_id]).get(capture.record_id)
-        return None if record is None else record.source_id

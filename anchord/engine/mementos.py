@@ -17,6 +17,7 @@ from anchord.core.capture import moment_of
 from anchord.core.storage import Capture, CaptureState, Intent, Refused
 from anchord.core.wayback import IndexRow, Memento, NotThere
 from anchord.engine import ledger
+from anchord.engine.capture_bond import check_place, of_its_page
 from anchord.engine.capture_fate import UNSEEN
 from anchord.engine.capture_index import (
     ABOUT_THE_PAGE,
@@ -161,13 +162,14 @@ class Mementos:
             self._not_yet(
                 capture, "not-replayed", f"indexed, and never replayed: {result.reason}", now
             )
-        elif (problem := _problem(result)) is not None:
+        elif (problem := self._problem(capture, result, now)) is not None:
             self._fates.disbelieve(capture, problem, now)
         else:
             self._store(capture, result, now)
 
     def _store(self, capture: Capture, memento: Memento, now: int) -> None:
         """The memento replayed just now: state and event in one transaction, or neither."""
+        check_place(self._parts.parts.store, capture)
         columns: dict[str, Any] = {
             "state": CaptureState.STORED,
             "http_status": memento.http_status,
@@ -295,16 +297,18 @@ class Mementos:
         if refused.code not in ABOUT_THE_SERVICE:
             self.postpone(capture, now + _POSTPONED_S, now)
 
-
-def _problem(memento: Memento) -> Refused | None:
-    """Say why a memento is not the record's page; None when it is."""
-    if memento.http_status != _OK:
-        return Refused(
-            code="unexpected-status", message=f"the memento has status {memento.http_status}"
-        )
-    if not memento.contains:
-        return Refused(
-            code="unexpected-content",
-            message="the memento does not hold what the record's page has",
-        )
-    return None
+    def _problem(self, capture: Capture, memento: Memento, now: int) -> Refused | None:
+        """Say why a memento is not the record's page; None when it is."""
+        url = capture.final_url or ""
+        if not of_its_page(self._parts.parts.store, capture, url):
+            return Refused(code="unexpected-url", message=f"the memento is of {url}"[:300])
+        if moment_of(memento.timestamp) > now + SKEW_S:
+            said = f"the memento is of {memento.timestamp}, which is yet to come"
+            return Refused(code="unexpected-moment", message=said)
+        if memento.http_status != _OK:
+            said = f"the memento has status {memento.http_status}"
+            return Refused(code="unexpected-status", message=said)
+        if not memento.contains:
+            said = "the memento does not hold what the record's page has"
+            return Refused(code="unexpected-content", message=said)
+        return None

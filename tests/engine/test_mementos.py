@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from support.fake_wayback import refusal
 from support.storing_captures import DAY, CaptureShop, papers
 
-from anchord.core.capture import moment_of
+from anchord.core.capture import moment_of, stamp_of
 from anchord.core.storage import CaptureState
+from anchord.core.wayback import Existing, IndexPage, IndexRow
+from anchord.errors import FatalError
 
 Make = Callable[..., CaptureShop]
 
@@ -78,6 +80,53 @@ def test_another_captures_row_is_not_taken_for_this_one(shop: CaptureShop) -> No
     held.url = one.url.replace("v1", "v2")
     shop.run_for(10_000)
     assert shop.one().state is CaptureState.REPORTED
+
+
+@pytest.mark.parametrize("moment_s", [-31 * DAY - 120, 30 * DAY, 365 * DAY])
+def test_a_row_outside_of_the_time_that_was_asked_for_is_not_adopted(
+    shop: CaptureShop, moment_s: int
+) -> None:
+    url = "https://arxiv.example.org/abs/2507.00000v1"
+    strange = IndexRow("", stamp_of(shop.clock.now() + moment_s), url, "text/html", "200", "", "")
+    shop.archive.lie("submit", Existing(message="The same snapshot had been made"))
+    shop.archive.lie("index", IndexPage(rows=(strange,)))
+    shop.add(papers(1))
+    shop.run_for(60)
+    assert shop.archive.calls("index")
+    assert shop.one().state is CaptureState.LOOKING
+    shop.run_for(3 * 3_600)
+    assert shop.one().state is CaptureState.STORED
+    assert shop.one().timestamp != strange.timestamp
+
+
+@pytest.mark.parametrize(
+    "final_url",
+    [
+        "https://arxiv.example.org/abs/2507.00009v1",
+        "https://arxiv.example.org/abs/2507.00000v2",
+        "https://arxiv.example.org/login?next=/abs/2507.00000",
+        "https://other.example.org/abs/2507.00000v1",
+    ],
+)
+def test_a_row_that_leads_to_another_page_since_is_not_signed_for(
+    shop: CaptureShop, final_url: str
+) -> None:
+    reported(shop)
+    shop.put(state=CaptureState.INDEXED, final_url=final_url, next_attempt_at=shop.clock.now())
+    shop.archive.hold(final_url, moment_of(shop.one().timestamp or ""), body=b"names 2507.00000")
+    shop.run_for(60)
+    assert shop.archive.calls("replay")
+    assert (shop.one().state, shop.one().code) == (CaptureState.WAITING, "unexpected-url")
+    assert shop.events() == []
+
+
+def test_a_row_that_names_the_leaf_of_another_record_is_not_signed_for(shop: CaptureShop) -> None:
+    reported(shop, 2)
+    with shop.parts.store._engine.begin() as connection:  # type: ignore[attr-defined]
+        connection.exec_driver_sql("UPDATE captures SET place = 1 - place")
+    with pytest.raises(FatalError, match="names leaf"):
+        shop.run_for(3_600)
+    assert shop.events() == []
 
 
 def test_neighbours_are_asked_for_with_one_question(shop: CaptureShop) -> None:
