@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from anchord.engine import continuity
 from anchord.engine.calls import Calls
 from anchord.engine.capturing import CaptureReport, Capturing
 from anchord.engine.itemising import Itemising, ItemReport
@@ -39,6 +40,7 @@ class Archiving:
     """
 
     def __init__(self, storing: StoringParts) -> None:
+        self._storing = storing
         self._capturing = Capturing(storing) if storing.captures is not None else None
         self._itemising = Itemising(storing) if storing.items is not None else None
         self._calls = Calls(
@@ -77,6 +79,7 @@ class Archiving:
 
     def _recover(self, now: int) -> None:
         if self._capturing is not None:
+            continuity.heal_captures(self._storing, now)
             self._capturing.recover(now)
         if self._itemising is not None:
             self._itemising.recover(now)

@@ -47,11 +47,13 @@ class DayClosing:
             files = self._desk.table.files(item.id)
             if not _wanted(files) or _ready(files):
                 return now
-        days = [item.day for item in self._desk.table.items(("open",)) if item.day >= now // DAY_S]
-        return min(((day + 1) * DAY_S for day in days), default=None)
+        today = now // DAY_S
+        is_open = any(item.day == today for item in self._desk.table.items(("open",)))
+        return (today + 1) * DAY_S if is_open else None
 
     def _past(self, now: int) -> list[Item]:
-        return [item for item in self._desk.table.items(("open",)) if item.day < now // DAY_S]
+        """Return open items of other days; one of a day to come was made by a clock ahead."""
+        return [item for item in self._desk.table.items(("open",)) if item.day != now // DAY_S]
 
     def _close(self, item: Item, files: Sequence[ItemFile], now: int) -> None:
         name = item_name.day_manifest_name(item.day, item.part)

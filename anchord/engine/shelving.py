@@ -66,7 +66,7 @@ class Shelving:
         latest = now + 2 * max(DAY_S, self._desk.policy.confirm_after_s, *self._waits())
         changes += [
             FileChange(file=file, columns={"next_attempt_at": now})
-            for file in table.due((FileState.PACKED, *_LOOKED_FOR), _EVER, _MANY)
+            for file in table.due((FileState.PACKED, FileState.GONE, *_LOOKED_FOR), _EVER, _MANY)
             if (file.next_attempt_at or 0) > latest
         ]
         table.change(changes)
@@ -150,10 +150,13 @@ class Shelving:
     def _mark(self, item: Item, seen: ItemSeen, now: int) -> Item:
         """Note what the item is now: seen, ours or not, taken down or back again."""
         table = self._desk.table
-        if not seen.exists:
+        if not seen.exists and item.state != "foreign":
             return item
         columns: dict[str, Any] = {}
-        if seen.dark:
+        if not seen.exists:
+            # Nobody has it: what said otherwise was not so. Before an upload it is read once more.
+            columns = {"state": "open", "note": None}
+        elif seen.dark:
             note = f"item {item.identifier} was taken down: write to info@archive.org"
             columns = {"state": "dark", "note": note}
         elif seen.owned is False:
@@ -162,7 +165,7 @@ class Shelving:
         elif item.state in ("dark", "foreign"):
             closed = any(file.kind is FileKind.DAY for file in table.files(item.id))
             columns = {"state": "closed" if closed else "open", "note": None}
-        if item.seen_at is None and not seen.dark and seen.owned is not False:
+        if item.seen_at is None and seen.exists and not seen.dark and seen.owned is not False:
             columns["seen_at"] = now
         if columns:
             table.change_item(item, **columns)

@@ -105,6 +105,13 @@ class CaptureTable(Protocol):
         """Return how many stand in a state (counting no further than `limit`)."""
         ...
 
+    def bring_forward(self, states: Collection[CaptureState], now: int, latest: int) -> int:
+        """Heal captures that a clock far ahead put off beyond `latest`; return how many.
+
+        None of their moments lies ahead any more.
+        """
+        ...
+
     def change(self, changes: Sequence[CaptureChange], lanes: Sequence[Lane] = ()) -> int:
         """Change captures, append intents and keep lanes in one transaction.
 

@@ -312,6 +312,17 @@ def test_an_item_of_somebody_else_is_left_alone(make: Make) -> None:
     assert work.lane.unfinished() == 0
 
 
+def test_an_item_that_was_nobodys_after_all_is_used_once_a_person_asks(make: Make) -> None:
+    work = make()
+    batch_id = work.batch(4)
+    work.archive.foreign.add("anchord-test-2024-08-01")
+    hours(work, 24 * 2)
+    work.archive.foreign.clear()
+    work.retry()
+    hours(work, 24 * 2)
+    work.judge_done([batch_id])
+
+
 def test_a_file_is_confirmed_a_day_later_and_then_leaves_the_spool(make: Make) -> None:
     work = make()
     work.batch(4)

@@ -19,7 +19,7 @@ from anchord.adapters.store.sql import SqlStore
 from anchord.core.event import CAPTURED, WITHDRAWN
 from anchord.core.model import Record, Scheme
 from anchord.core.storage import Capture, CaptureChange, CaptureState
-from anchord.engine import anchoring, ledger
+from anchord.engine import anchoring, continuity, ledger
 from anchord.engine.calls import Calls
 from anchord.engine.capturing import Capturing
 from anchord.engine.storing import CapturePolicy, StoringParts, UrlTemplate
@@ -166,6 +166,7 @@ class CaptureShop:
         """One step now, with the laws that hold after every step."""
         now = self.clock.now()
         if self.fresh:
+            continuity.heal_captures(self.storing, now)
             self.lane.recover(now)
             self.fresh = False
         self.calls.collect(now)

@@ -28,6 +28,9 @@ _BEGIN = (
     "version", "state", "attempts", "next_attempt_at", "adopted", "checks", "confirmations",
     "lost", "created_at",
 )  # fmt: skip
+_MOMENTS = (
+    "created_at", "next_attempt_at", "submitted_at", "deadline_at", "reported_at", "stored_at",
+)  # fmt: skip
 _LOOKUP = 10_000
 """Records per IN list; SQLite takes 32,766 parameters."""
 
@@ -145,6 +148,24 @@ class Captures:
         with self._database.reading() as connection:
             return connection.execute(query).scalar_one()
 
+    def bring_forward(self, states: Collection[CaptureState], now: int, latest: int) -> int:
+        """Heal captures that a clock far ahead put off beyond `latest`; return how many.
+
+        All of their moments are of that clock, so each that lies ahead becomes now. What they look
+        back to moves with the submit. One being sent waits for nothing: its submit tells.
+        """
+        waits = table.c.next_attempt_at > latest
+        waits |= table.c.next_attempt_at.is_(None) & (table.c.submitted_at > latest)
+        late = table.c.state.in_(sorted(states)) & waits
+        ahead = sa.case((table.c.submitted_at > now, table.c.submitted_at - now), else_=0)
+        values: dict[str, Any] = {name: _no_later(table.c[name], now) for name in _MOMENTS}
+        values |= {"since_at": table.c.since_at - ahead, "version": table.c.version + 1}
+        with self._database.reading() as connection:
+            if connection.execute(sa.select(table.c.id).where(late).limit(1)).first() is None:
+                return 0
+        with self._database.writing() as connection:
+            return connection.execute(sa.update(table).where(late).values(values)).rowcount
+
     def change(self, changes: Sequence[CaptureChange], lanes: Sequence[Lane] = ()) -> int:
         """Change captures, append intents and keep lanes in one transaction.
 
@@ -190,6 +211,10 @@ def _change(connection: sa.Connection, item: CaptureChange) -> int:
         mine = table.c.id == before.id
         connection.execute(sa.update(table).where(mine).values(series_id=live))
     return 1
+
+
+def _no_later(moment: sa.Column[Any], now: int) -> sa.Case[Any]:
+    return sa.case((moment > now, now), else_=moment)
 
 
 def _fresh(connection: sa.Connection, found: Sequence[NewCapture]) -> list[NewCapture]:
