@@ -33,8 +33,9 @@ Event (`read_event`)
     receipts inside them are checked (`check_receipt`): Ed25519 over the 32 bytes of the digest.
 
 Storage (`anchord.core.verify_stored`)
-17. `capture_stored`: a replay was signed for, nothing less; status 200, a hash, and a capture URL
-    that is the one of the final URL at that moment, not later than the event.
+17. `capture_stored`: a replay was signed for, nothing less; status 200, a hash, a final URL on the
+    host of the original one, and a capture URL that is the one of the final URL at that moment,
+    not later than the event.
 18. `item_stored`: the member is this record's, and item, file and hashes are well formed.
  What follows is who said where a copy is. Whether it still is there, only a download tells.
 

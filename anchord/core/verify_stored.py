@@ -12,13 +12,17 @@ from typing import Any
 
 import msgspec
 
+from anchord.core.capture_url import WAYBACK, same_host
 from anchord.core.event import CAPTURED, member_name
 from anchord.core.moment import seconds
 from anchord.errors import MementoMismatchError, VerificationError
 
 _ITEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{2,100}")
 _FILE = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
-_BASE = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~-]+)*")
+_BASE = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/(?!web(?:/|\Z))[A-Za-z0-9._~-]+)*")
+"""Where an archive is. A `/web/` in its path would make the address one of another memento, whose
+page only ends like ours."""
+_ITEMS = "archive.org"
 _DATED_AHEAD_S = 7_200
 """How much a memento may be younger than the event about it: clocks differ."""
 GRADES = ("replayed", "confirmed")
@@ -29,7 +33,8 @@ class StoredClaim(msgspec.Struct, frozen=True, kw_only=True):
     """Where a copy is said to be, and what it must hash to."""
 
     where: str
-    """Capture URL, or item, file and member."""
+    """Capture URL, or item, file and member; and whether that is not the Internet Archive, as in
+    trials against a stand-in."""
     at: str
     """When it was captured, or signed for."""
     sha256: str
@@ -95,12 +100,18 @@ def _capture(event_id: str, stated: _Capture, signed_at: int) -> StoredClaim:
             f"capture_url {stated.capture_url!r:.100}, expected one that ends in {tail!r:.100}",
         ),
         (
+            not same_host(stated.original_url, stated.final_url),
+            f"final_url {stated.final_url!r:.90}, which has not the host of "
+            f"original_url {stated.original_url!r:.90}",
+        ),
+        (
             captured_at > signed_at + _DATED_AHEAD_S,
             f"captured_at {stated.captured_at}, after it was signed",
         ),
     )
     _refuse(event_id, problems)
-    return StoredClaim(where=stated.capture_url, at=stated.captured_at, sha256=stated.sha256)
+    where = stated.capture_url + _stand_in(base, WAYBACK)
+    return StoredClaim(where=where, at=stated.captured_at, sha256=stated.sha256)
 
 
 def _item(event_id: str, stated: _Item, digest: bytes, created_at: str) -> StoredClaim:
@@ -118,7 +129,12 @@ def _item(event_id: str, stated: _Item, digest: bytes, created_at: str) -> Store
     )
     _refuse(event_id, problems)
     where = f"{stated.archive}: {stated.identifier}/{stated.file}/{stated.member}"
+    where += _stand_in(stated.archive, _ITEMS)
     return StoredClaim(where=where, at=created_at, sha256=stated.member_sha256)
+
+
+def _stand_in(stated: str, real: str) -> str:
+    return "" if stated == real else f" (a stand-in: not {real})"
 
 
 def _refuse(event_id: str, problems: tuple[tuple[bool, str], ...]) -> None:

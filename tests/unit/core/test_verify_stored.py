@@ -17,6 +17,7 @@ from anchord.errors import MementoMismatchError, VerificationError
 SIGNER = FakeSigner()
 RECORD = sample(1)
 KEYS = Keys(SIGNER.keyring(), (), ())
+TAIL = "/web/20240801110000/https://arxiv.org/abs/2507.10392v1"
 
 
 def read(event: dict[str, Any]) -> Any:
@@ -50,7 +51,11 @@ def test_a_right_item_names_the_member_of_this_record() -> None:
         ("capture_url", "https://web.archive.org/web/20240801110001/https://arxiv.org/abs/2507.10392v1"),
         ("capture_url", "https://web.archive.org/web/20240801110000/https://example.org/"),
         ("capture_url", "javascript:alert(1)//web/20240801110000/https://arxiv.org/abs/2507.10392v1"),
-        ("final_url", "https://example.org/other"),
+        ("capture_url", f"https://web.archive.org/web/20200101000000/example.org{TAIL}"),
+        ("capture_url", f"https://example.org/web{TAIL}"),
+        ("final_url", "https://example.org/other"), ("original_url", "https://example.org/"),
+        ("original_url", "https://example.org\\@arxiv.org/abs/2507.10392v1"),
+        ("original_url", "arxiv.org/abs/2507.10392v1"), ("original_url", ""),
     ],
 )  # fmt: skip
 def test_a_capture_that_cannot_be_true_is_refused_although_it_is_signed(
@@ -58,6 +63,36 @@ def test_a_capture_that_cannot_be_true_is_refused_although_it_is_signed(
 ) -> None:
     with pytest.raises(MementoMismatchError):
         read(stored_event(RECORD, SIGNER, **{field: value}))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "http://127.0.0.1:8080",
+        "https://[::1]/wayback",
+        "https://archive.example.org",
+        "http://web.archive.org",
+    ],
+)
+def test_a_capture_at_a_stand_in_is_told_as_one(base: str) -> None:
+    url = base + TAIL
+    proved = read(stored_event(RECORD, SIGNER, capture_url=url))
+    assert proved.stored is not None
+    assert proved.stored.where == f"{url} (a stand-in: not https://web.archive.org)"
+
+
+def test_an_item_at_a_stand_in_is_told_as_one() -> None:
+    proved = read(stored_event(RECORD, SIGNER, ITEM_STORED, archive="127.0.0.1:8081"))
+    assert proved.stored is not None
+    assert proved.stored.where.startswith("127.0.0.1:8081: ")
+    assert proved.stored.where.endswith(" (a stand-in: not archive.org)")
+
+
+def test_the_internet_archive_is_no_stand_in() -> None:
+    for kind in (CAPTURED, ITEM_STORED):
+        proved = read(stored_event(RECORD, SIGNER, kind))
+        assert proved.stored is not None
+        assert "stand-in" not in proved.stored.where
 
 
 def test_a_capture_dated_after_its_event_is_refused() -> None:
