@@ -101,8 +101,7 @@ def _capture(event_id: str, stated: _Capture, signed_at: int) -> StoredClaim:
         ),
         (
             not same_host(stated.original_url, stated.final_url),
-            f"final_url {stated.final_url!r:.90}, which has not the host of "
-            f"original_url {stated.original_url!r:.90}",
+            f"final_url {stated.final_url!r:.90}, not on the host of its original_url",
         ),
         (
             captured_at > signed_at + _DATED_AHEAD_S,
