@@ -59,6 +59,7 @@ class Jobs:
     def start(self, now: int, calls: Calls) -> None:
         """Give up jobs past their deadline, and read the statuses that are due."""
         self._give_up(now)
+        self._probe(now, calls)
         if self._archive is None or not self._free(now, calls):
             return
         if self._ended:
@@ -84,6 +85,10 @@ class Jobs:
 
     def moment(self, now: int) -> int | None:
         """Return when the next status can be read, or the next job is given up."""
+        moments = [self._read_moment(now), self._lanes.probe_at(now)]
+        return min((max(at, now) for at in moments if at is not None), default=None)
+
+    def _read_moment(self, now: int) -> int | None:
         due = self._captures.next_moment({CaptureState.SUBMITTED})
         if due is None:
             return None
@@ -119,6 +124,23 @@ class Jobs:
         calls.start(STATUS, function, function, take)
 
     # ------------------------------------------------------------------ account and system
+
+    def _probe(self, now: int, calls: Calls) -> None:
+        """Ask an account that stopped over its key whether it answers by now."""
+        at = self._lanes.probe_at(now)
+        if self._archive is None or at is None or at > now or calls.room(STATUS) < 1:
+            return
+        self._lanes.probe(now)
+        calls.start(STATUS, self._probe, self._archive.account, self._probed)
+
+    def _probed(self, now: int, result: AccountStatus | Refused | AnchordError) -> None:
+        if isinstance(result, AnchordError):
+            raise result
+        if isinstance(result, Refused):
+            self._tally.refuse(result.code)
+            return
+        self._lanes.go_on(now)
+        self._account(now, result)
 
     def _account(self, now: int, account: AccountStatus) -> None:
         self._lanes.note_account(account, now)

@@ -30,9 +30,17 @@ _LAST_CODES = 10
 _STATUS_AT_ONCE = 3
 """The account tells that a job has ended, its status how, and the account that its slot is free."""
 _LONGEST_GRID_S = 600
+_STOPPING_STRIKES = 3
 _SUSTAINED = 8
 """Refusals "too many requests" in a row, more than an hour in all, that stop a reader."""
 _TOO_MANY = "http-429"
+_PROBED = frozenset({"unauthorized-key", "forbidden-key"})
+"""Stops that the service brings about under load, too, with a key that is right
+(https://github.com/overcast07/wayback-machine-spn-scripts/issues/27): the account is asked after an
+hour, doubling, which costs nothing, and one submit is tried when it answers."""
+_PROBE_S = 3_600
+_PROBES = 6
+"""After so many in vain the account is asked once a day or so."""
 
 
 class SpnSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +207,31 @@ class CaptureLanes:
         """Forget why the lane paused, and not how often it had to."""
         lane = self.get(name, now)
         self.put(msgspec.structs.replace(lane, code=None, note=None, changed_at=now))
+        self.flush()
+
+    def probe_at(self, now: int) -> int | None:
+        """Return when an account that stopped over its key is asked again; None: it did not."""
+        lane = self.get(SPN, now)
+        if not (lane.stopped and lane.code in _PROBED):
+            return None
+        vain = min(max(lane.strikes - _STOPPING_STRIKES, 0), _PROBES - 1)
+        return lane.changed_at + (_PROBE_S << vain)
+
+    def probe(self, now: int) -> None:
+        """Note that the account is asked; to be called before it is."""
+        lane = self.get(SPN, now)
+        self.put(msgspec.structs.replace(lane, changed_at=now, strikes=lane.strikes + 1))
+        self.flush()
+
+    def go_on(self, now: int) -> None:
+        """The account answered: what stopped over its key goes on, and stops at the next refusal.
+
+        The alert stays until a submit is taken.
+        """
+        for name in (SPN, STATUS):
+            lane = self.get(name, now)
+            if lane.stopped and lane.code in _PROBED:
+                self.put(msgspec.structs.replace(lane, stopped=False, until=None, changed_at=now))
         self.flush()
 
     def strike(self, name: str, code: str, strikes: int, now: int) -> None:

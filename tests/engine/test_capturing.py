@@ -151,9 +151,39 @@ def test_each_answer_to_a_submit_has_its_state(
     assert shop.events() == []
 
 
-@pytest.mark.parametrize("code", ["unauthorized-key", "blocked-client-ip"])
-def test_a_refused_account_stops_the_lane_until_a_person_acts(shop: CaptureShop, code: str) -> None:
-    shop.archive.weather["submit"] = code
+def test_a_key_that_is_refused_stops_the_lane_and_is_tried_again_more_and_more_rarely(
+    shop: CaptureShop,
+) -> None:
+    shop.archive.weather["submit"] = "unauthorized-key"
+    shop.add(papers(2))
+    shop.run_for(3_000)
+    assert shop.lanes.get("spn").stopped
+    shop.run_for(4 * DAY)
+    submits = [moment for moment, _ in shop.archive.calls("submit")]
+    assert 5 <= len(submits) <= 12
+    waits = [after - before for before, after in pairwise(submits)]
+    assert max(waits[-3:]) >= 12 * 3_600
+    assert shop.lanes.get("spn").alert
+    assert {one.attempts for one in shop.all()} == {0}
+
+
+def test_a_burst_of_refused_keys_is_over_by_itself(shop: CaptureShop) -> None:
+    shop.archive.weather.update(
+        dict.fromkeys(("submit", "statuses", "account"), "unauthorized-key")
+    )
+    shop.add(papers(2))
+    shop.run_for(1_800)
+    assert shop.lanes.get("spn").stopped
+    shop.archive.weather.clear()
+    shop.run_for(3 * 3_600)
+    assert shop.states() == {"stored": 2}
+    lane = shop.lanes.get("spn")
+    assert not lane.stopped
+    assert lane.alert is None
+
+
+def test_a_blocked_address_stops_the_lane_until_a_person_acts(shop: CaptureShop) -> None:
+    shop.archive.weather["submit"] = "blocked-client-ip"
     shop.add(papers(2))
     shop.run_for(3 * DAY)
     assert len(shop.archive.calls("submit")) <= 5
