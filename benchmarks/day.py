@@ -102,9 +102,9 @@ class Day(Place):
             begin = self.clock.now()
             end = begin + self.hours * _HOUR_S
             self.live(app, parts, archiving, end)
-            yield self._found(app, "after the day", self.clock.now() - begin)
+            yield self._found(app, "after the day", self.clock.now() - begin, over=False)
             self.live(app, parts, archiving, end + _AFTERMATH_S, done=lambda _: self._over(app))
-            yield self._found(app, "at the end", self.clock.now() - begin)
+            yield self._found(app, "at the end", self.clock.now() - begin, over=True)
 
     def _over(self, app: App) -> bool:
         """Tell whether every capture is stored and was confirmed once, or is parked."""
@@ -116,11 +116,11 @@ class Day(Place):
         due = captures.next_moment({CaptureState.STORED})
         return due is None or due - app.clock.now() > first
 
-    def _found(self, app: App, name: str, seconds: float) -> Found:
+    def _found(self, app: App, name: str, seconds: float, *, over: bool) -> Found:
         service = self.sandbox.wayback.service
         return judge(
             app, service.report(), list(service.mementos()), name=name, seconds=seconds,
-            records=self.records, passes=self.passes, foul=self.foul, rules=Rules(),
+            records=self.records, passes=self.passes, foul=self.foul, over=over, rules=Rules(),
         )  # fmt: skip
 
 

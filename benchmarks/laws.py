@@ -58,6 +58,7 @@ def judge(
     records: int,
     passes: int,
     foul: bool,
+    over: bool,
     rules: Rules,
 ) -> Found:
     """Return the figures of a day and whether its laws hold."""
@@ -75,7 +76,6 @@ def judge(
         != payload["sha256"]
     ]
     states = counts.captures
-    done = not any(count for state, count in states.items() if state not in ("stored", "parked"))
     known = sum(states.values())
     waiting = known - states.get("stored", 0) - states.get("parked", 0)
     lost = records - counts.unclaimed - known
@@ -91,9 +91,11 @@ def judge(
         "passes": passes,
         "captures by state": ", ".join(f"{count:,} {state}" for state, count in states.items()),
         "submits used": used,
-        "submits the limits allow": allowed,
-        "share of the allowed submits": used / max(allowed, 1),
-        "idle slot seconds a capture": report.idle_slot_seconds / max(report.accepted, 1),
+        **({} if over else {
+            "submits the limits allow": allowed,
+            "share of the allowed submits": used / max(allowed, 1),
+            "idle slot seconds a capture": report.idle_slot_seconds / max(report.accepted, 1),
+        }),
         "captures made by the archive": report.captures_made,
         "events live": len(live),
         "events withdrawn": withdrawn,
@@ -124,15 +126,14 @@ def judge(
             "no memento was signed for and withdrawn": withdrawn == 0,
             "every event has its capture": len(live) == states.get("stored", 0),
         }
-        if waiting or counts.unclaimed:
+        if not over and (waiting or counts.unclaimed):
             laws[f"at least {_ENOUGH:.0%} of the allowed submits are used"] = (
                 used >= _ENOUGH * allowed
             )
-    elif done:
-        laws |= {
-            "every stored event replays once the mementos that vanished were looked for": not false,
-            "every record is stored": states.get("stored", 0) == records,
-        }
+    elif over:
+        laws["every live event replays, after those that vanished were looked for"] = not false
+    if over:
+        laws["every record is stored"] = states.get("stored", 0) == records
     return Found(name=name, figures=figures, laws=laws)
 
 
