@@ -3,7 +3,8 @@
 #
 #   PYTHON=python3.13 VENV=.venv-3.13   another interpreter, in an environment of its own
 #   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
-#   SIZE=10000,100000                   how many records `make bench` measures
+#   SIZE=10000,100000                   how many records `make bench` and `make items` measure
+#   RECORDS=20000 HOURS=24              how much `make day` lives through
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -13,11 +14,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST_ARGS ?=
 SIZE ?= 10000
+RECORDS ?= 20000
+HOURS ?= 24
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev bench constraints clean
+.PHONY: help demo test lint dev bench day items constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +40,12 @@ dev: $(BIN)/.dev ## the environment to work in
 
 bench: $(BIN)/.dev ## measure against the standard library and client, side by side
 	$(BIN)/python -m benchmarks --size $(SIZE)
+
+day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock that jumps
+	$(BIN)/python -m benchmarks.day --records $(RECORDS) --hours $(HOURS)
+
+items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the real library
+	$(BIN)/python -m benchmarks.items --size $(SIZE)
 
 constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
 	$(PIP) install -qq uv
