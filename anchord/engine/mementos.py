@@ -230,7 +230,9 @@ class Mementos:
         after_s = self._policy.confirm_after_s
         if confirmations >= len(after_s):
             return None
-        return self.lanes.gathered(now, max(stored_at + after_s[confirmations], now + 3_600))
+        # Confirmations that were late do not follow each other at once.
+        soonest = now + min(3_600, after_s[confirmations])
+        return self.lanes.gathered(now, max(stored_at + after_s[confirmations], soonest))
 
     def _weaken(self, capture: Capture, why: str, now: int) -> None:
         """What was signed for does not replay: look again, and in the end withdraw."""
