@@ -87,14 +87,14 @@ KEY = Rule(
     waits=(60, 120),
     stops_after=2,
     alert="the archive does not accept the key: check it against "
-    "https://archive.org/account/s3.php, then run `anchord retry`",
+    "https://archive.org/account/s3.php, then run `anchord retry --archive`",
 )
 ADDRESS_LISTED = Rule(
     codes="blocked-client-ip",
     scope=Scope.ACCOUNT,
     stops_after=0,
     alert="the archive has this address on its block list: write to info@archive.org, then run "
-    "`anchord retry`",
+    "`anchord retry --archive`",
 )
 FIREWALL = Rule(
     codes="connection-refused http-403",

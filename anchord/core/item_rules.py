@@ -32,8 +32,10 @@ _PERMANENT = {
     "spool-damaged": "the file in the spool is not what was packed: check the disk",
 }
 _STOPPING = {
-    "spam": "uploads are taken for spam: write to info@archive.org, then `anchord retry`",
-    "AccessDenied": "the account may not do this: check keys and collection, then `anchord retry`",
+    "spam": "uploads are taken for spam: write to info@archive.org, then run "
+    "`anchord retry --archive`",
+    "AccessDenied": "the account may not do this: check keys and collection, then run "
+    "`anchord retry --archive`",
 }
 _DENIALS = {
     "http-401",

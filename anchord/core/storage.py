@@ -57,7 +57,7 @@ class CaptureState(StrEnum):
     STORED = "stored"
     """Replayed: `capture_stored` is in the ledger or due. Confirmations follow."""
     PARKED = "parked"
-    """Needs a person; `anchord retry` brings it back."""
+    """Needs a person; `anchord retry --archive` brings it back."""
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +185,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None
     note: str | None = None
     stopped: bool = False
-    """A person must act: nothing more is sent until `anchord retry`."""
+    """A person must act: nothing more is sent until `anchord retry --archive`."""
     alert: str | None = None
     """A line for `anchord status`; stays until the lane works again."""
     seen: bytes | None = None
@@ -208,7 +208,7 @@ class FileState(StrEnum):
     STORED = "stored"
     """The item's metadata lists it with our size, md5 and sha1; confirmations follow."""
     PARKED = "parked"
-    """Needs a person; `anchord retry` brings it back."""
+    """Needs a person; `anchord retry --archive` brings it back."""
     GONE = "gone"
     """Lost or taken down after it was stored: withdrawn, its members are packed again."""
 
