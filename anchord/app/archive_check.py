@@ -33,6 +33,7 @@ def inspect(app: App) -> dict[str, Any]:
     missing = app.archive_gaps()
     found: dict[str, Any] = {
         "missing": missing,
+        "stopped": [one.name for one in app.store.storage.lanes.all() if one.stopped],
         "blocked": any(not one.startswith(archive_wiring.CHOSEN) for one in missing),
         "account": None,
         "slots": None,
@@ -135,7 +136,7 @@ def _rate(app: App, said: AccountStatus | None) -> dict[str, Any]:
         daily_limit=None if said is None else said.daily_captures_limit,
         made=tables.captures.in_state((CaptureState.STORED,), SAMPLE),
     )
-    return rate_document(rate, tables.counts())
+    return rate_document(rate, tables.counts(), unsealed=app.store.records.waiting()[0])
 
 
 def _refused_capture(name: str, said: Refused, now: int) -> Check:

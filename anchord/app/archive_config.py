@@ -25,6 +25,8 @@ Waits = Annotated[tuple[PositiveInt, ...], msgspec.Meta(min_length=1, max_length
 
 RECORD_FIELDS = ("id", "version", "digest", "number", "suffix")
 """What a URL template may hold."""
+NAMES_OF_RECORDS = ("id", "digest", "number", "suffix")
+"""What a URL template must hold one of."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,65}")
 """With the day and a part the identifier stays within the 5 to 80 characters archive.org advises
 (IAS3 documentation, "identifiers")."""
@@ -242,6 +244,12 @@ def _template_problems(where: str, one: UrlConfig) -> Iterator[str]:
         yield (
             f"{where}{dot}url is {one.url!r}: expected http(s)://host/..., with a host that is "
             "the same for every record"
+        )
+    elif not any(f"{{{name}}}" in one.url for name in NAMES_OF_RECORDS):
+        names = ", ".join(f"{{{name}}}" for name in NAMES_OF_RECORDS)
+        yield (
+            f"{where}{dot}url is {one.url!r}, one page for all records: expected one of {names} "
+            "in it, or no record could be told from another by its capture"
         )
 
 

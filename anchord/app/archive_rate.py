@@ -73,14 +73,16 @@ def day_rate(
     )
 
 
-def backlog_of(counts: StoredCounts) -> int:
-    """Return how many captures are still to be asked for, as far as is known."""
-    return counts.unclaimed + counts.captures.get(CaptureState.WAITING, 0)
+def rate_document(rate: DayRate, counts: StoredCounts, *, unsealed: int) -> dict[str, Any]:
+    """Return the day rate and what it means for the backlog, with stable keys.
 
-
-def rate_document(rate: DayRate, counts: StoredCounts) -> dict[str, Any]:
-    """Return the day rate and what it means for the backlog, with stable keys."""
-    backlog = backlog_of(counts)
+    Args:
+        rate: what a day can bring.
+        counts: how the facet stands.
+        unsealed: records that are in no batch yet; whether they have a page is not known, and they
+            are taken to have one, like all that were not looked at.
+    """
+    backlog = unsealed + counts.unclaimed + counts.captures.get(CaptureState.WAITING, 0)
     return {
         "captures_per_day": rate.per_day,
         "bound_by": rate.bound_by,

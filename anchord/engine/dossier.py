@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.core.event import TARGET
+from anchord.core.event import CAPTURED, TARGET
 from anchord.core.header import display
 from anchord.core.model import Block
 from anchord.core.moment import utc
@@ -128,7 +128,10 @@ class Dossier:
         if withdrawn_by is not None:
             self._withdrawn |= event.target == TARGET
         elif event.stored is not None and event.trust is not None:
-            self.skip("stored", f"{event.stored.where}: signed for, not fetched again here")
+            # Without that flag the archive gives a page made for people, which hashes otherwise.
+            what = "its bytes, under TIMESTAMPid_," if event.event_type == CAPTURED else "it"
+            said = f"{event.stored.where}: signed for, not fetched again here"
+            self.skip("stored", f"{said}; {what} had the sha256 {event.stored.sha256}")
         elif event.proof is not None and event.trust is not None:
             self.add_proof(event.proof, event.claims)
 

@@ -96,6 +96,35 @@ def test_keys_nobody_knows_need_a_person(config: Path) -> None:
     assert outcomes(found)["captures"] == "refused"
 
 
+def test_records_that_no_pass_has_seen_are_part_of_the_backlog(config: Path) -> None:
+    add(config, 3)
+    assert check(config, 0)["rate"]["backlog"] == 3
+
+
+def test_a_way_that_is_stopped_is_told_beside_what_is_well_again(
+    sandbox: Sandbox, config: Path
+) -> None:
+    add(config)
+    sandbox.fault("wayback", "blocked-ip")
+    anchord("run-once", config=config)
+    sandbox.clear_faults()
+    assert check(config, 0)["stopped"] == ["spn"]
+    text = anchord("archive", "check", config=config).out
+    assert "stopped     Save Page Now" in text
+    assert "anchord retry --archive" in text
+    anchord("retry", "--archive", config=config)
+    assert check(config, 0)["stopped"] == []
+
+
+def test_every_alert_names_the_command_that_opens_the_archive_again(
+    sandbox: Sandbox, config: Path
+) -> None:
+    add(config)
+    sandbox.fault("wayback", "blocked-ip")
+    ran = anchord("run-once", config=config)
+    assert "`anchord retry --archive`" in ran.err
+
+
 def test_what_is_missing_needs_a_person_and_nobody_is_asked(config: Path) -> None:
     change(config, r"^contact = .*\n", "")
     found = check(config, 2)

@@ -86,6 +86,8 @@ def test_metadata_of_items_leaves_out_what_is_empty(tmp_path: Path) -> None:
         ('[archive.captures.urls.arxiv]\ncontains = "x"\n', "url"),
         ('[[archive.captures.extra_urls]]\nurl = ""\n', "extra_urls, table 1"),
         ('[[archive.captures.extra_urls]]\nurl = "https://x.example.org/{nr}"\n', "{nr}"),
+        ('[archive.captures.urls.x]\nurl = "https://x.example.org/{version}"\n', "all records"),
+        ('[[archive.captures.extra_urls]]\nurl = "https://x.example.org/"\n', "all records"),
         ('[archive.items]\nprefix = "-records"\n', "items.prefix"),
         ('[archive.items]\nprefix = "my records"\n', "items.prefix"),
         (f'[archive.items]\nprefix = "{"x" * 67}"\n', "items.prefix"),

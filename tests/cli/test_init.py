@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.old_store import at_first_schema
 from support.running import anchord
 
 from anchord.adapters.store.schema import REVISION
@@ -67,6 +68,18 @@ def test_a_store_of_another_schema_is_refused_with_what_to_do(
     ran = anchord("run-once", config=tmp_path / "anchord.toml")
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_an_older_store_is_migrated_and_that_is_said(tmp_path: Path) -> None:
+    anchord("init", tmp_path)
+    (tmp_path / "anchord.db").unlink()
+    at_first_schema(tmp_path / "anchord.db")
+    assert anchord("status", config=tmp_path / "anchord.toml").code == 2
+    ran = anchord("init", tmp_path, "--json")
+    assert (ran.code, ran.json["made"]) == (0, [])
+    assert ran.json["migrated"] == [str(tmp_path / "anchord.db")]
+    assert anchord("status", config=tmp_path / "anchord.toml").code == 0
+    assert anchord("init", tmp_path, "--json").json["migrated"] == []
 
 
 def test_a_newer_store_is_not_touched_by_init(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_a_capture_is_shown_with_everything_that_can_be_checked(place: Workplace
         assert value in text
 
 
+def test_the_address_of_the_very_bytes_stands_above_their_hash(place: Workplace) -> None:
+    """Without `id_` the archive gives a page with its links rewritten, which hashes otherwise."""
+    storing.store_capture(place)
+    (one,) = place.json("show", "2507.00001")["stored"]["captures"]
+    assert one["raw_url"] == one["capture_url"].replace("/20240726120000/", "/20240726120000id_/")
+    lines = place.run("show", "2507.00001").stdout.splitlines()
+    (above,) = [number for number, line in enumerate(lines) if one["raw_url"] in line]
+    assert one["sha256"] in lines[above + 1]
+
+
+def test_what_is_due_is_not_said_to_come_at_a_moment_that_is_past(place: Workplace) -> None:
+    past = place.clock.now() - 600
+    storing.change(place, storing.claim(place), next_attempt_at=past)
+    (one,) = place.json("show", "2507.00001")["stored"]["captures"]
+    text = place.run("show", "2507.00001").stdout
+    assert "due; see `anchord status`" in text
+    assert f"next {one['next_attempt_at']}" not in text
+    assert "tried 0" not in text
+
+
 def test_an_item_is_shown_with_the_address_of_the_member(place: Workplace) -> None:
     storing.store_item(place)
     document = place.json("show", "2507.00002")
@@ -133,7 +154,7 @@ def test_an_item_is_shown_with_the_address_of_the_member(place: Workplace) -> No
 
 
 def test_what_waits_says_why_and_until_when(place: Workplace) -> None:
-    at = place.clock.now() + 600
+    at = int(time.time()) + 600
     storing.change(
         place, storing.claim(place), code="not-found", note="The server cannot find it.",
         attempts=2, next_attempt_at=at,
@@ -161,6 +182,31 @@ def test_parked_work_comes_with_the_way_back(place: Workplace) -> None:
 def test_lines_fit_80_columns_where_addresses_and_hashes_allow(place: Workplace) -> None:
     storing.store_capture(place)
     storing.store_item(place)
-    for line in storage_record.lines(place.json("show", "2507.00001")["stored"]):
+    for line in storage_record.lines(place.json("show", "2507.00001")["stored"], ""):
         longest = max((len(part) for part in line.split()), default=0)
         assert len(line) <= 80 or longest > 40, line
+
+
+def test_verify_tells_a_storage_receipt_with_the_hash_to_compare_and_as_not_checked(
+    place: Workplace,
+) -> None:
+    storing.store_capture(place, 1)
+    storing.store_item(place)
+    receipts = place.json("show", "2507.00001")["stored"]
+    found = [
+        one for one in place.json("verify", "2507.00001")["checks"] if one["check"] == "stored"
+    ]
+    assert {one["outcome"] for one in found} == {"not checked"}
+    captured, in_item = sorted(found, key=lambda one: "id_" not in one["detail"])
+    assert receipts["captures"][0]["sha256"] in captured["detail"]
+    assert receipts["items"][0]["member_sha256"] in in_item["detail"]
+
+
+def test_a_record_that_is_stored_and_not_anchored_is_pending(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.add(sample(1))
+    place.step()
+    storing.store_capture(place)
+    assert word(place) == "stored"
+    document = place.json("verify", "2507.00001", code=1)
+    assert (document["result"], document["existed_before"]) == ("pending", None)

@@ -152,3 +152,47 @@ def test_control_characters_of_a_service_do_not_reach_the_terminal(place: Workpl
     )
     assert "\x1b" not in text(place)
     assert "\x07" not in text(place)
+
+
+@pytest.mark.parametrize(
+    ("state", "lane"),
+    [
+        (CaptureState.WAITING, "spn"), (CaptureState.WAITING, "status"),
+        (CaptureState.SUBMITTED, "status"), (CaptureState.REPORTED, "index"),
+        (CaptureState.LOOKING, "index"), (CaptureState.INDEXED, "replay"),
+    ],
+)  # fmt: skip
+def test_nothing_is_next_before_its_lane_is_open(
+    place: Workplace, state: CaptureState, lane: str
+) -> None:
+    now = int(time.time())
+    storing.change(place, storing.claim(place), state=state, next_attempt_at=now - 60)
+    storing.put_lane(place, Lane(name=lane, until=now + 3_600, code="offline"))
+    paused = {one["lane"]: one["paused_until"] for one in stored(place)["lanes"]}
+    assert stored(place)["next_attempt_at"] == paused[lane]
+    storing.put_lane(place, Lane(name=lane, stopped=True))
+    assert stored(place)["next_attempt_at"] is None
+
+
+def test_a_file_is_not_next_before_the_archive_is_read_again(place: Workplace) -> None:
+    now = int(time.time())
+    storing.change_file(place, storing.pack(place), state=FileState.SENT, next_attempt_at=now - 60)
+    storing.put_lane(place, Lane(name="metadata", until=now + 3_600))
+    (lane,) = stored(place)["lanes"]
+    assert stored(place)["next_attempt_at"] == lane["paused_until"]
+    assert "next pass" not in text(place).rpartition("Internet Archive")[2]
+
+
+def test_records_in_no_batch_yet_are_part_of_the_backlog(place: Workplace) -> None:
+    before = stored(place)["rate"]["backlog"]
+    place.add(sample(4), sample(5))
+    assert stored(place)["rate"]["backlog"] == before + 2
+
+
+def test_records_without_a_page_are_told_where_they_cannot_become_stored(place: Workplace) -> None:
+    assert stored(place)["without_page"] is None
+    storing.claim(place, 3)
+    assert stored(place)["without_page"] == 2
+    assert "2 without a page to capture" not in text(place)
+    storing.configure(place, '\n[archive]\nstored_when = "both"\n')
+    assert "2 without a page to capture, so never stored" in text(place)

@@ -18,6 +18,7 @@ from anchord.app.wiring import open_app
 from anchord.core.model import BatchChange
 from anchord.core.storage import CaptureChange, CaptureState
 from anchord.sandbox.run import Sandbox
+from support.old_store import at_first_schema
 from support.ots_oracle import written_file
 from support.workplace import run
 
@@ -51,6 +52,7 @@ class Story:
 
     def tell_all(self, sandbox: Sandbox) -> None:
         """Tell the story, from an empty folder to a revoked key."""
+        at_first_schema(self.folder / "anchord.db")
         self.tell("init", str(self.folder))
         self.tell("status")
         self._take_in()
@@ -152,6 +154,7 @@ class Story:
             )
         self.tell("status")
         self.tell("run-once")
+        self.tell("archive check")
         self.tell("retry", "1", "99", "--archive", code=1)
 
     def _leave_out(self) -> None:

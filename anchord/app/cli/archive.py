@@ -8,6 +8,7 @@ import click
 
 from anchord.app.archive_rate import backlog_words
 from anchord.app.cli.output import console, emit_json, printable
+from anchord.app.cli.storage_words import lane_words
 from anchord.app.wiring import open_app
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def exit_code(document: dict[str, Any]) -> int:
 
 
 def _style(line: str) -> str | None:
-    return "bold red" if " REFUSED" in line or line.startswith("nothing is sent") else None
+    alarming = " REFUSED" in line or line.startswith(("nothing is sent", "stopped"))
+    return "bold red" if alarming else None
 
 
 _MARKS = {"ok": "ok", "refused": "REFUSED", "temporary": "NOT NOW"}
@@ -74,3 +76,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"day rate    {per_day} captures a day, bound by {rate['bound_by']}"
         yield f"            ({duration}, {how})"
         yield f"backlog     {backlog_words(rate)}"
+    if document["stopped"]:
+        yield ""
+        yield f"stopped     {', '.join(lane_words(name) for name in document['stopped'])}"
+        yield "            `anchord status` tells why; `anchord retry --archive` opens it again"

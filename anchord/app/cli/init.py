@@ -46,13 +46,17 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
             "free space"
         ) from None
     loaded = load(str(config))
-    made += [*_make_key(loaded), *_make_store(loaded)]
+    made += _make_key(loaded)
+    new, migrated = _make_store(loaded)
+    made += new
     if as_json:
-        emit_json({"config": str(config), "made": made})
+        emit_json({"config": str(config), "made": made, "migrated": migrated})
         return
     for name in made:
         click.echo(f"made  {name}")
-    if not made:
+    for name in migrated:
+        click.echo(f"migrated  {name}; an older anchord does not open it any more")
+    if not made and not migrated:
         click.echo(f"{config.parent.absolute()} is complete: nothing to make")
     click.echo("Next: anchord add FILE..., then anchord run-once --wait", err=True)
 
@@ -113,12 +117,16 @@ def _has_keyring(folder: Path) -> bool:
         ) from None
 
 
-def _make_store(loaded: Loaded) -> list[str]:
+def _make_store(loaded: Loaded) -> tuple[list[str], list[str]]:
+    """Make or migrate the store; return what is new, and what is migrated."""
     from anchord.adapters.store.database import create, sqlite_path
     from anchord.app.wiring import store_url
 
     url = store_url(loaded)
-    if not create(url):
-        return []
     path = sqlite_path(url)
-    return [str(path) if path is not None else "the store's tables"]
+    # What a killed init leaves is an empty file: there is nothing in it to migrate.
+    old = path is not None and path.is_file() and path.stat().st_size > 0
+    if not create(url):
+        return [], []
+    named = [str(path) if path is not None else "the store's tables"]
+    return ([], named) if old else (named, [])

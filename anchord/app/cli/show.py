@@ -44,10 +44,11 @@ def command(config_path: str | None, record: str, full: bool, as_json: bool) -> 
             _list(record, found, as_json=as_json)
             return 1
         document = describe(app, found[0], full=full)
+        now = utc(app.clock.now()) or ""
     if as_json:
         emit_json(document)
     else:
-        for line in _lines(document):
+        for line in _lines(document, now):
             console().print(printable(line), markup=False)
     return 0
 
@@ -221,7 +222,7 @@ def _event(one: dict[str, Any], withdrawn_by: str | None, *, full: bool) -> dict
     }
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _lines(document: dict[str, Any], now: str) -> Iterator[str]:
     yield document["name"]
     yield document["strip"]
     yield ""
@@ -234,7 +235,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     for batch in document["batches"]:
         yield ""
         yield from _batch_lines(batch, document["events"])
-    yield from storage_record.lines(document["stored"])
+    yield from storage_record.lines(document["stored"], now)
     if document["events"]:
         yield ""
     for one in document["events"]:

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.app.archive_rate import SAMPLE, backlog_words, day_rate, rate_document
 from anchord.app.cli.output import utc
-from anchord.app.cli.storage_words import (
-    FILES_UNFINISHED,
-    UNFINISHED,
-    code_words,
-    lane_lines,
-    lane_words,
-)
+from anchord.app.cli.storage_words import code_words, lane_lines, lane_words
 from anchord.core.pacing import used_on
 from anchord.core.storage import CaptureState, FileState, StoredWhen
 
@@ -37,6 +31,7 @@ def describe(app: App) -> dict[str, Any]:
         "captures": {state.value: counts.captures.get(state, 0) for state in CaptureState},
         "extra_captures": {state.value: counts.extras.get(state, 0) for state in CaptureState},
         "unclaimed": counts.unclaimed,
+        "without_page": _without_page(app, counts),
         "bundles": {state.value: counts.files.get(state, 0) for state in FileState},
         "unpacked": counts.unpacked,
         "lanes": [_lane(lane, now) for lane in lanes],
@@ -64,20 +59,34 @@ def records_stored(when: StoredWhen, counts: StoredCounts) -> dict[str, int]:
     }
 
 
+_CAPTURES_BY = {
+    ("spn", "status"): (CaptureState.WAITING,),
+    ("status",): (CaptureState.SENDING, CaptureState.SUBMITTED),
+    ("index",): (CaptureState.LOOKING, CaptureState.REPORTED, CaptureState.STORED),
+    ("replay",): (CaptureState.INDEXED,),
+}
+"""The lanes a capture in a state goes on by; a submit needs the account's word on a free slot."""
+_FILES_BY = {
+    ("items",): (FileState.PACKED, FileState.SENDING),
+    ("metadata",): (FileState.SENT, FileState.STORED),
+}
+
+
 def next_moment(app: App, lanes: list[Lane]) -> int | None:
-    """Return when a capture or a file is due next, as far as its lane is open then."""
-    tables, stopped = app.store.storage, {lane.name for lane in lanes if lane.stopped}
+    """Return when a capture or a file is due next, as far as its lanes are open then."""
+    tables = app.store.storage
+    due = [(by, tables.captures.next_moment(states)) for by, states in _CAPTURES_BY.items()]
+    due += [(by, tables.items.next_moment(states)) for by, states in _FILES_BY.items()]
+    stopped = {lane.name for lane in lanes if lane.stopped}
     until = {lane.name: lane.until or 0 for lane in lanes}
-    moments = []
-    if "spn" not in stopped:
-        due = tables.captures.next_moment(UNFINISHED)
-        moments.append(None if due is None else max(due, until.get("spn", 0)))
-    if "items" not in stopped:
-        due = tables.items.next_moment(FILES_UNFINISHED)
-        moments.append(None if due is None else max(due, until.get("items", 0)))
-    moments.append(tables.captures.next_moment((CaptureState.STORED,)))
-    moments.append(tables.items.next_moment((FileState.STORED,)))
-    return min((moment for moment in moments if moment is not None), default=None)
+    return min(
+        (
+            max(moment, *(until.get(name, 0) for name in by))
+            for by, moment in due
+            if moment is not None and stopped.isdisjoint(by)
+        ),
+        default=None,
+    )
 
 
 def _lane(lane: Lane, now: int) -> dict[str, Any]:
@@ -92,6 +101,13 @@ def _lane(lane: Lane, now: int) -> dict[str, Any]:
         "code": lane.code if waits else None,
         "note": lane.note if waits else None,
     }
+
+
+def _without_page(app: App, counts: StoredCounts) -> int | None:
+    """Return how many records have no page to capture; None while some were not looked at."""
+    if counts.unclaimed:
+        return None
+    return max(sum(app.store.counts.by_state().values()) - sum(counts.captures.values()), 0)
 
 
 def alerts(lanes: list[Lane]) -> list[str]:
@@ -127,7 +143,7 @@ def _rate(app: App, counts: StoredCounts, lanes: list[Lane]) -> dict[str, Any]:
         daily_limit=account.get("daily_captures_limit"),
         made=app.store.storage.captures.in_state((CaptureState.STORED,), SAMPLE),
     )
-    return rate_document(rate, counts)
+    return rate_document(rate, counts, unsealed=app.store.records.waiting()[0])
 
 
 # ---------------------------------------------------------------------- for people
@@ -148,6 +164,8 @@ def lines(document: dict[str, Any], now: str) -> Iterator[str]:
               "both": "capture and item"}[document["when"]]  # fmt: skip
     yield "Internet Archive"
     yield f"{records['stored']:>12,} stored ({policy})"
+    if document["without_page"] and document["when"] in ("capture", "both"):
+        yield f"{document['without_page']:>12,} without a page to capture, so never stored"
     yield from _rows(document["captures"], "capture(s)", "captures")
     yield from _rows(document["extra_captures"], "extra capture(s)", "captures")
     yield from _rows(document["bundles"], "bundle(s)", "bundles")

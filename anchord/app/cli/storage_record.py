@@ -109,6 +109,7 @@ def _capture(app: App, one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[
         "state": one.state.value,
         "words": grade(one.state, one.confirmations),
         "capture_url": _capture_url(app, one),
+        "raw_url": _capture_url(app, one, "id_"),
         "captured_at": _captured_at(one),
         "final_url": one.final_url,
         "http_status": one.http_status,
@@ -128,12 +129,16 @@ def _capture(app: App, one: Capture, live: Sequence[Mapping[str, Any]]) -> dict[
     }
 
 
-def _capture_url(app: App, one: Capture) -> str | None:
-    """Return the memento's address at the archive that was asked, as events name it."""
+def _capture_url(app: App, one: Capture, flag: str = "") -> str | None:
+    """Return the memento's address at the archive that was asked, as events name it.
+
+    With the flag `id_` the archive gives the bytes as they were captured, which the hash is of;
+    without it, a page made for people, with its links rewritten.
+    """
     if one.timestamp is None:
         return None
     base = app.config.archive.captures.web_url.rstrip("/")
-    return f"{base}/web/{one.timestamp}/{one.final_url or one.url}"
+    return f"{base}/web/{one.timestamp}{flag}/{one.final_url or one.url}"
 
 
 def _captured_at(one: Capture) -> str | None:
@@ -187,17 +192,17 @@ def _item(
 # ---------------------------------------------------------------------- for people
 
 
-def lines(document: dict[str, Any]) -> Iterator[str]:
-    """Yield captures and items for people."""
+def lines(document: dict[str, Any], now: str) -> Iterator[str]:
+    """Yield captures and items for people; what is due at `now` waits for its lane."""
     for one in document["captures"]:
         yield ""
-        yield from _capture_lines(one)
+        yield from _capture_lines(one, now)
     for one in document["items"]:
         yield ""
-        yield from _item_lines(one)
+        yield from _item_lines(one, now)
 
 
-def _capture_lines(one: dict[str, Any]) -> Iterator[str]:
+def _capture_lines(one: dict[str, Any], now: str) -> Iterator[str]:
     what = "capture" if one["role"] == _SOURCE else f"capture ({one['role']})"
     yield f"{what}: {one['words']}"
     yield f"  of          {one['url']}"
@@ -208,14 +213,15 @@ def _capture_lines(one: dict[str, Any]) -> Iterator[str]:
     if one["final_url"] and one["final_url"] != one["url"]:
         yield f"  led to      {one['final_url']}"
     if one["sha256"]:
+        yield f"  its bytes   {one['raw_url']}"
         yield f"  sha256      {one['sha256']}"
         yield f"  from        {one['x_archive_src']} ({one['size']:,} bytes)"
     if one["lost"]:
         yield f"  lost        {one['lost']} memento(s) of it that were stored before"
-    yield from _wait_lines(one)
+    yield from _wait_lines(one, now)
 
 
-def _item_lines(one: dict[str, Any]) -> Iterator[str]:
+def _item_lines(one: dict[str, Any], now: str) -> Iterator[str]:
     yield f"item {one['identifier']}: {one['words']}"
     yield f"  file        {one['file']} ({one['size']:,} bytes)"
     yield f"  sha256      {one['sha256']}"
@@ -224,10 +230,10 @@ def _item_lines(one: dict[str, Any]) -> Iterator[str]:
     yield f"  member      {one['member_url']}"
     if one["member_sha256"]:
         yield f"  its sha256  {one['member_sha256']}"
-    yield from _wait_lines(one)
+    yield from _wait_lines(one, now)
 
 
-def _wait_lines(one: dict[str, Any]) -> Iterator[str]:
+def _wait_lines(one: dict[str, Any], now: str) -> Iterator[str]:
     if one["why"]:
         yield f"  why         {one['why']}"
     if one["state"] in ("stored", "gone"):
@@ -238,4 +244,7 @@ def _wait_lines(one: dict[str, Any]) -> Iterator[str]:
     elif one["state"] == "parked":
         yield "  bring it back with `anchord retry --archive`"
     elif one["next_attempt_at"]:
-        yield f"  tried {one['attempts']} time(s), next {one['next_attempt_at']}"
+        tried = f"tried {one['attempts']} time(s), " if one["attempts"] else ""
+        due = one["next_attempt_at"] <= now
+        when = "due; see `anchord status`" if due else f"next {one['next_attempt_at']}"
+        yield f"  {tried}{when}"

@@ -35,8 +35,6 @@ RUNNING = (
     CaptureState.INDEXED,
 )  # fmt: skip
 """A capture was asked for, and its end is not known."""
-UNFINISHED = (CaptureState.WAITING, *RUNNING)
-FILES_UNFINISHED = (FileState.PACKED, FileState.SENDING, FileState.SENT)
 
 _LANES = {
     "spn": "Save Page Now",
@@ -66,6 +64,17 @@ _CODES = {
     "blocked-client-ip": "the archive blocks this machine's address",
     "not-found": "the page answered 404",
     "no-access": "the page answered 403",
+    "spam": "uploads are taken for spam",
+    "SlowDown": "the upload service asks for a slower pace",
+    "SlowDown-global": "the upload service takes nothing from anybody now",
+    "tasks-pending": "the item has tasks to do first",
+    "AccessDenied": "the account may not do this",
+    "OperationAborted": "another upload to the item is under way",
+    "BucketAlreadyExists": "the item is being made",
+    "BadDigest": "the upload arrived broken",
+    "dark": "the item was taken down",
+    "foreign": "the item belongs to somebody else",
+    "name-taken": "the item holds another file of this name",
 }
 """What codes mean where the service gave no words; see `anchord.core.capture_words`."""
 
