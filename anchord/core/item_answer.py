@@ -189,12 +189,15 @@ def read_item(
 
 def _seen(answer: Mapping[str, Any], identifier: str, marks: Collection[str]) -> ItemSeen | Refused:
     metadata, files = answer.get("metadata"), answer.get("files")
-    dark = answer.get("is_dark") is True
+    dark = answer.get("is_dark", False)
+    if not isinstance(dark, bool):
+        return _unknown("the item's metadata neither says nor denies that it was taken down")
     if not (dark or (isinstance(metadata, dict) and isinstance(files, list))):
         return _unknown("the item's metadata has neither files nor is_dark")
     fields: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
-    if fields.get("identifier", identifier) != identifier:
-        return _unknown("the metadata is that of another item")
+    named = fields.get("identifier", str(answer.get("dir", "")).rpartition("/")[2])
+    if (fields or not dark) and (named != identifier or not fields):
+        return _unknown("the metadata is that of another item, or does not say of which")
     uploader = fields.get("uploader")
     return ItemSeen(
         exists=True,
@@ -208,7 +211,7 @@ def _seen(answer: Mapping[str, Any], identifier: str, marks: Collection[str]) ->
 
 
 def _files(listed: list[Any]) -> dict[str, FileSeen]:
-    """Return the files by name; a name that is listed twice counts as nothing that is known."""
+    """Return the files by name; what is listed twice, or for nobody to fetch, is nothing known."""
     found: dict[str, FileSeen] = {}
     for file in listed:
         name = file.get("name") if isinstance(file, dict) else None
@@ -217,7 +220,8 @@ def _files(listed: list[Any]) -> dict[str, FileSeen]:
         seen = FileSeen(
             size=_count(file.get("size")), md5=_hex("md5", file), sha1=_hex("sha1", file)
         )
-        found[name] = FileSeen(size=None, md5=None, sha1=None) if name in found else seen
+        unsure = name in found or file.get("private") not in (None, False, "false")
+        found[name] = FileSeen(size=None, md5=None, sha1=None) if unsure else seen
     return found
 
 

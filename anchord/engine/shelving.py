@@ -1,8 +1,8 @@
 """Shelving: what the metadata says of files that were sent, and what becomes of them.
 
 One read serves all files of an item. Only a listing with our size, md5 and sha1, in that very
-read, makes a file stored; a second one a day later, and for some files a whole download, confirms
-it. A crash before a change is written costs one more read.
+read, of an item without a task in error makes a file stored; a second one a day later, and for
+some files a whole download, confirms it. A crash before a change is written costs one more read.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ class Shelving:
         same = _same(file, seen)
         if file.state is FileState.STORED:
             return self._confirmed(file, now) if same else self._missed(file, _why(same), now)
-        if same:
+        if same and not seen.failed_tasks:
             return [self._stored(file, now)]
-        if same is None:
+        if same is not False:
             return self._not_yet(file, seen, now)
         note = f"{file.name} is listed with other bytes than were sent: look at the item"
         return self._desk.parked(file, "different", note)

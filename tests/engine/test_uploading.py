@@ -202,6 +202,19 @@ def test_a_failed_task_is_told_and_waited_for(make: Make) -> None:
     assert any("task in error" in alert for alert in alerts(work))
 
 
+def test_a_file_listed_beside_a_failed_task_is_stored_only_when_that_is_over(make: Make) -> None:
+    work = make()
+    work.batch(4)
+    work.archive.failed.add("anchord-test-2024-08-01")
+    hours(work, 48)
+    assert zip_of(work).state is FileState.SENT
+    assert work.parts.store.ledger.head()[0] == 0
+    work.archive.failed.clear()
+    hours(work, 4 * 24)
+    assert zip_of(work).state is FileState.STORED
+    assert work.archive.puts.count(work.archive.puts[0]) == 1
+
+
 def test_what_is_never_shown_is_sent_again_and_at_last_a_person_looks(make: Make) -> None:
     work = make()
     work.batch(4)

@@ -143,7 +143,8 @@ def test_headroom_and_account_are_read_and_repeat_no_key(
 def test_tasks_are_asked_for_only_when_some_are_pending(
     service: ItemService, archive: ArchiveOrg
 ) -> None:
-    service.items[ID] = {"metadata": {}, "files": [], "pending_tasks": True}
+    named = {"identifier": ID}
+    service.items[ID] = {"metadata": named, "files": [], "pending_tasks": True}
     seen = archive.describe(ID)
     assert isinstance(seen, ItemSeen)
     assert (seen.pending_tasks, seen.failed_tasks) == (True, False)
@@ -165,7 +166,7 @@ def test_tasks_are_asked_for_only_when_some_are_pending(
 def _listed(md5: str | None, **fields: Any) -> dict[str, Any]:
     file = {"name": NAME, "size": str(len(BODY)), "md5": md5}
     metadata = {"external-identifier": f"urn:anchord:{KEYS.fingerprint}"}
-    return {"metadata": metadata, "files": [file], **fields}
+    return {"metadata": {"identifier": ID, **metadata}, "files": [file], **fields}
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ class Over(NamedTuple):
     wait_s: int = 0
 
 
+NAMED = {"metadata": {"identifier": "xfetch"}, "files": []}
 EXPECTED: dict[str, Any] = {
     "ias3.check_limit.ok": Over(over=False, left=(74, 24, 782)),
     "ias3.check_limit.global_congestion": Over(over=True, left=(499, 149, 360), wait_s=15 * MINUTE),
@@ -197,7 +198,7 @@ def _metadata(
 def _tasks(
     service: ItemService, archive: ArchiveOrg, answer: bytes, expected: Pending, _folder: Path
 ) -> None:
-    service.say("metadata", json_reply({"metadata": {}, "files": [], "pending_tasks": True}))
+    service.say("metadata", json_reply({**NAMED, "pending_tasks": True}))
     service.say("tasks", answer)
     got = archive.describe("xfetch")
     assert isinstance(got, ItemSeen)

@@ -144,6 +144,14 @@ def test_an_item_is_ours_when_it_bears_our_mark(external: Any, owned: bool) -> N
         {"metadata": {}, "files": {}},
         {"metadata": [], "files": []},
         {"is_dark": "true"},
+        {**ITEM, "is_dark": "true"},
+        {**ITEM, "is_dark": 1},
+        {**ITEM, "is_dark": None},
+        {"metadata": {}, "files": [FILE], "dir": f"/1/items/{ID}"},
+        {"metadata": {"external-identifier": MARK}, "files": [FILE], "dir": "/1/items/other"},
+        {"metadata": {"external-identifier": MARK}, "files": [FILE]},
+        {"metadata": {"identifier": [ID], "external-identifier": MARK}, "files": [FILE]},
+        {"metadata": {"identifier": ID.upper(), "external-identifier": MARK}, "files": [FILE]},
         {"metadata": {"identifier": "another-item"}, "files": [FILE]},
         {**ITEM, "servers_unavailable": True},
     ],
@@ -174,6 +182,9 @@ def test_what_is_no_json_is_no_metadata(body: bytes) -> None:
         {"size": True},
         {"size": "22.0"},
         {"sha1": MD5},
+        {"sha1": None},
+        {"private": "true"},
+        {"private": True},
     ],
 )
 def test_a_listing_with_an_odd_value_matches_no_file(change: dict[str, Any]) -> None:
@@ -181,6 +192,13 @@ def test_a_listing_with_an_odd_value_matches_no_file(change: dict[str, Any]) -> 
     assert isinstance(seen, ItemSeen)
     assert list(seen.files) == ["a.zip"]
     assert seen.files["a.zip"] != FileSeen(size=22, md5=MD5, sha1=SHA1)
+
+
+def test_a_hash_in_capitals_is_the_same_hash() -> None:
+    listed = {**FILE, "md5": MD5.upper(), "sha1": SHA1.upper(), "private": "false"}
+    seen = _item({**ITEM, "files": [listed]})
+    assert isinstance(seen, ItemSeen)
+    assert seen.files == {"a.zip": FileSeen(size=22, md5=MD5, sha1=SHA1)}
 
 
 def test_a_name_listed_twice_is_not_known_to_be_ours() -> None:
