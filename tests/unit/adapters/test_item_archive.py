@@ -176,7 +176,7 @@ def _listed(md5: str | None, **fields: Any) -> dict[str, Any]:
         (_listed("0" * 32, pending_tasks=True), "name-taken"),
         (_listed(MD5.hexdigest(), pending_tasks=True), "tasks-pending"),
         (_listed(None), "tasks-pending"),
-        (_listed(MD5.hexdigest(), metadata={"title": "x"}), "foreign"),
+        (_listed(MD5.hexdigest(), metadata={"identifier": ID}), "foreign"),
         ({"is_dark": True}, "dark"),
         ({"error": "x"}, "unknown-answer"),
     ],
