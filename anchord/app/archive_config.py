@@ -51,8 +51,16 @@ class UrlConfig(Section, frozen=True, kw_only=True):
 
 
 def default_urls() -> dict[str, UrlConfig]:
-    """Return the URL of the records this registry has: abstracts of arXiv."""
-    return {"arxiv": UrlConfig(url="https://arxiv.org/abs/{id}v{version}", contains="{id}")}
+    """Return the URL of the records this registry has: abstracts of arXiv.
+
+    What the page must hold is how arXiv cites that version. The id alone would be on every page
+    that repeats its own address, such as one that asks whether a robot is reading.
+    """
+    return {
+        "arxiv": UrlConfig(
+            url="https://arxiv.org/abs/{id}v{version}", contains="arXiv:{id}v{version}"
+        )
+    }
 
 
 class CapturesConfig(Section, frozen=True, kw_only=True):

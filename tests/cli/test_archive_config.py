@@ -8,6 +8,7 @@ import pytest
 
 from anchord.app.archive_config import ArchiveConfig, item_metadata
 from anchord.app.config import Loaded, load
+from anchord.core.capture_page import page_of
 from anchord.core.storage import StoredWhen
 from anchord.errors import ConfigError
 
@@ -35,6 +36,19 @@ def test_a_table_of_ones_own_adds_a_kind_and_keeps_the_others(tmp_path: Path) ->
     urls = written(tmp_path, text).config.archive.captures.templates()
     assert set(urls) == {"arxiv", "note"}
     assert urls["arxiv"].url == "https://arxiv.org/abs/{id}v{version}"
+
+
+@pytest.mark.parametrize("paper", ["2507.10392", "hep-th/9804177"])
+def test_a_page_that_only_repeats_its_address_is_not_the_papers(tmp_path: Path, paper: str) -> None:
+    (template,) = written(tmp_path, "").config.archive.captures.templates().values()
+    page = page_of(template.url, template.contains, {"id": paper, "version": "2"})
+    assert page is not None
+    assert page.contains is not None
+    robot = f"Are you human? Then go on to {page.url} ({paper}, version 2)"
+    other = f"arXiv:{paper}, arXiv:{paper}v1"
+    assert page.contains not in robot
+    assert page.contains not in other
+    assert page.contains in f"(or arXiv:{paper}v2 [hep-th] for this version)"
 
 
 def test_a_table_of_ones_own_replaces_a_kind_or_turns_it_off(tmp_path: Path) -> None:
