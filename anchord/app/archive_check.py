@@ -25,6 +25,12 @@ _WELL_KNOWN = "https://archive.org/"
 _SUSTAINED = 10
 """Refusals in a row after which every rule that ever stops a lane does."""
 
+_KNOWN_ELSEWHERE = (
+    "; the upload service knows the account, and Save Page Now says this under load too: check "
+    "again in some minutes before anything else"
+)
+"""https://github.com/overcast07/wayback-machine-spn-scripts/issues/27."""
+
 Check = dict[str, Any]
 
 
@@ -55,7 +61,10 @@ def _ask(app: App, keys: Keys, found: dict[str, Any]) -> None:
             found["checks"].append(_uploads(items, app, found))
     if archive_wiring.captures_on(app.config.archive):
         wayback = archive_wiring.capture_archive(app.loaded, keys)
-        found["checks"] += [_captures(wayback, app, found), _service(wayback), _index(wayback, app)]
+        captures = _captures(wayback, app, found)
+        if captures["outcome"] == "refused" and found["account"] is not None:
+            captures["detail"] += _KNOWN_ELSEWHERE
+        found["checks"] += [captures, _service(wayback), _index(wayback, app)]
 
 
 def _keys(items: ArchiveOrg, app: App, found: dict[str, Any]) -> Check:

@@ -96,6 +96,16 @@ def test_keys_nobody_knows_need_a_person(config: Path) -> None:
     assert outcomes(found)["captures"] == "refused"
 
 
+def test_a_key_that_one_service_knows_and_the_other_refuses_is_told_as_perhaps_load(
+    sandbox: Sandbox, config: Path
+) -> None:
+    sandbox.fault("wayback", "not-logged-in")
+    found = check(config, 2)
+    (detail,) = [one["detail"] for one in found["checks"] if one["check"] == "captures"]
+    assert found["account"] is not None
+    assert "under load" in detail
+
+
 def test_records_that_no_pass_has_seen_are_part_of_the_backlog(config: Path) -> None:
     add(config, 3)
     assert check(config, 0)["rate"]["backlog"] == 3

@@ -35,6 +35,8 @@ def check(config_path: str | None, as_json: bool) -> int:
     from anchord.app.archive_check import inspect
 
     with open_app(config_path) as app:
+        if not as_json:
+            click.echo("asking; a service that is silent is waited for up to two minutes", err=True)
         document = inspect(app)
     if as_json:
         emit_json(document)

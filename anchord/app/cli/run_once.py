@@ -32,6 +32,8 @@ _TAIL_S = 60.0
 """How long a single pass goes on asking the archive: a service that is slow enough always has a
 next call due by the time it answers, and new records wait to be sealed meanwhile."""
 _SAY_AGAIN_S = 30.0
+_GRACE_S = 3.0
+"""How long calls in flight are waited for after a signal."""
 _LOOK_S = 0.5
 """How soon a signal is noticed while calls are in flight."""
 
@@ -169,10 +171,22 @@ class _Run:
         )
 
     def _take_in(self) -> None:
-        """Take in the calls that are still in flight; what they find is signed by the next pass."""
-        if self._archiving is not None and self._archiving.busy:
-            with contextlib.suppress(StoreBusyError), self._app.store.exclusive():
-                self._archiving.drain(self._app.clock.now)
+        """Take in the calls that are still in flight; what they find is signed by the next pass.
+
+        After a signal they are given a moment, and then left: the next pass looks them up.
+        """
+        left_at: float | None = None
+        while self._archiving is not None and self._archiving.busy:
+            if self._stop.is_set():
+                left_at = left_at or time.monotonic() + _GRACE_S
+                if time.monotonic() > left_at:
+                    return
+            if self._archiving.wait(_LOOK_S):
+                try:
+                    with self._app.store.exclusive():
+                        self._archiving.take_in(self._app.clock.now())
+                except StoreBusyError:
+                    self._stop.wait(_LOOK_S)
 
     def _rest(self, nap_s: float) -> None:
         """Wait for a signal, an answer of the archive, or the next thing that is due."""
@@ -279,7 +293,7 @@ def _tell(document: dict[str, Any]) -> None:
     click.echo("\n".join(lines) if lines else "nothing to do now")
     if document["left"]:
         when = document["next_attempt_at"] or "the next pass"
-        click.echo(f"{document['left']:>9,} still to be anchored; next try {when}")
+        click.echo(f"{document['left']:>9,} still to be anchored or signed; next try {when}")
     if document["left_to_store"]:
         click.echo(f"{document['left_to_store']:>9,} still to be stored; see `anchord status`")
     if document["failed_calls"]:

@@ -292,7 +292,11 @@ def _show_faults(waiting: list[dict[str, Any]]) -> None:
 @click.argument("seconds", type=click.FloatRange(0, 315_360_000))
 @_drives
 def advance(ask: Callable[..., Any], seconds: float, as_json: bool) -> None:
-    """Move the archive's clock on by SECONDS: jobs end, captures are listed, days begin."""
+    """Move the archive's clock on by SECONDS: jobs end, captures are listed, days begin.
+
+    anchord goes by the machine's clock: what it does later, it still does later. The sandbox's
+    configuration makes its waits short instead (`confirm_after_s` and others).
+    """
     document = ask("POST", "/advance", {"seconds": seconds})
     if as_json:
         emit_json(document)
