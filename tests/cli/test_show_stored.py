@@ -174,6 +174,40 @@ def test_a_row_that_contradicts_its_signed_event_is_refused(place: Workplace) ->
     assert "backup" in str(ran.exception)
 
 
+CHANGED_BY_HAND = (
+    "captures SET sha256 = zeroblob(32)",
+    "captures SET timestamp = '20200101000000'",
+    "captures SET final_url = 'https://arxiv.org/abs/2507.00002v1'",
+    "captures SET size = size + 1",
+    "captures SET http_status = 404",
+    "captures SET x_archive_src = 'another.warc.gz'",
+    "files SET sha256 = zeroblob(32)",
+    "files SET sha1 = zeroblob(20)",
+    "files SET md5 = zeroblob(16)",
+    "files SET size = size + 1",
+    "file_members SET sha256s = zeroblob(64)",
+    "file_ranges SET start = 1",
+    "series SET payload = replace(payload, 'replayed', 'confirmed')",
+    "series SET payload = replace(payload, 'bundles-', 'another-')",
+    "series SET file_id = file_id + 1 WHERE event_type = 'item_stored'",
+)
+
+
+@pytest.mark.parametrize("statement", CHANGED_BY_HAND)
+def test_what_was_changed_by_hand_since_it_was_signed_for_is_refused(
+    place: Workplace, statement: str
+) -> None:
+    storing.store_capture(place, 1)
+    storing.store_item(place)
+    assert word(place) == "stored"
+    with place.app() as app, app.store._engine.begin() as connection:
+        assert connection.exec_driver_sql(f"UPDATE {statement}").rowcount >= 1
+    result = place.run("show", "2507.00001", "--json")
+    assert result.exit_code in (1, 4), result.output
+    if not statement.startswith(("captures", "files")):
+        assert place.run("export", "2507.00001", "--bundle", "-o", "-").exit_code in (1, 4)
+
+
 def test_parked_work_comes_with_the_way_back(place: Workplace) -> None:
     storing.change(place, storing.claim(place), state=CaptureState.PARKED, next_attempt_at=None)
     assert "anchord retry --archive" in place.run("show", "2507.00001").stdout

@@ -83,20 +83,26 @@ def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> Mapping[st
         for one in live
         if one["event_type"] == event.CAPTURED and one["payload"]["original_url"] == capture.url
     ]
-    if not found:
-        return None
-    signed = found[-1]["payload"]
-    hash_now = None if capture.sha256 is None else capture.sha256.hex()
-    same = signed["sha256"] == hash_now and f"/web/{capture.timestamp}/" in signed["capture_url"]
-    if capture.state is CaptureState.STORED and not same:
-        raise _damaged(f"capture of {capture.url}", signed["sha256"], hash_now)
-    return found[-1]
+    same = [one for one in found if _signed_as(capture, one["payload"])]
+    if found and not same and capture.state is CaptureState.STORED:
+        raise _damaged(f"capture of {capture.url}", found[-1]["payload"]["sha256"], capture.sha256)
+    return (same or found or [None])[-1]
 
 
-def _damaged(what: str, signed: str, found: str | None) -> FatalError:
+def _signed_as(capture: Capture, signed: Mapping[str, Any]) -> bool:
+    """Tell whether a row says of its memento all that was signed of it."""
+    names = ("final_url", "http_status", "size", "x_archive_src")
+    return (
+        all(getattr(capture, name) == signed[name] for name in names)
+        and signed["sha256"] == (capture.sha256 or b"").hex()
+        and signed["capture_url"].endswith(f"/web/{capture.timestamp}/{capture.final_url}")
+    )
+
+
+def _damaged(what: str, signed: str, found: bytes | None) -> FatalError:
     return FatalError(
-        f"the {what} was signed for as another one (sha256 {signed}) than the store "
-        f"has now ({found}): "
+        f"the {what} was signed for as another one (sha256 {signed}) than the store has now "
+        f"(sha256 {'none' if found is None else found.hex()}), or its other fields differ: "
         "the store was changed; restore it from a backup"
     )
 
@@ -162,9 +168,11 @@ def _item(
         ),
         None,
     )
-    if signed is not None and signed["payload"]["sha256"] != file.sha256.hex():
+    hashes = {name: getattr(file, name).hex() for name in ("md5", "sha1", "sha256")}
+    ours: dict[str, Any] = {**hashes, "size": file.size}
+    if signed is not None and any(signed["payload"][name] != ours[name] for name in ours):
         what = f"file {file.identifier}/{file.name}"
-        raise _damaged(what, signed["payload"]["sha256"], file.sha256.hex())
+        raise _damaged(what, signed["payload"]["sha256"], file.sha256)
     return {
         "identifier": file.identifier,
         "file": file.name,
