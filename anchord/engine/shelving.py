@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from anchord.core import pacing
+from anchord.core.event import member_name
 from anchord.core.item import Fetched, ItemSeen
 from anchord.core.item_name import DAY_S, sampled
 from anchord.core.storage import FileChange, FileKind, FileState, Intent, Item, ItemFile, Refused
@@ -24,7 +25,7 @@ from anchord.engine.item_loss import LOST_LOOKS, LOST_WAIT_S, gone
 from anchord.engine.uploading import LOOK_AGAIN_S, LOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from anchord.engine.calls import Calls
     from anchord.engine.item_lane import Desk
@@ -33,6 +34,7 @@ _CALLS = "metadata"
 _LOOKED_FOR = (FileState.SENDING, FileState.SENT, FileState.STORED)
 _NOT_SERVED = "not-served"
 _MANY = 100_000
+_HASH = 32
 _EVER = 2**62
 _RECENT = 7
 """Items whose files may have been confirmed just before a crash."""
@@ -129,9 +131,6 @@ class Shelving:
         else:
             for file in files:
                 changes += self._concluded(file, result, now)
-        for file in files:
-            if file.state is FileState.STORED and item.state in ("dark", "foreign"):
-                changes += self._missed(file, f"the item is {item.state}", now)
         self._desk.table.change(changes, [self._lane_after(result, item, now)])
         self._clear_spool(changes)
 
@@ -190,7 +189,7 @@ class Shelving:
         if file.state is FileState.STORED:
             return self._confirmed(file, now) if same else self._missed(file, _why(same), now)
         if same and not seen.failed_tasks:
-            return [self._stored(file, now)]
+            return self._listed(file, now)
         if same is not False:
             return self._not_yet(file, seen, now)
         note = f"{file.name} is listed with other bytes than were sent: look at the item"
@@ -209,6 +208,26 @@ class Shelving:
         return replace(pacing.works(self._desk.lane(READS), now), alert=alert)
 
     # ------------------------------------------------------------------ not stored yet
+
+    def _listed(self, file: ItemFile, now: int) -> list[FileChange]:
+        """Hold what will be signed of a ZIP against the ZIP itself, while the spool has it."""
+        if file.kind is FileKind.BUNDLES and self._desk.spool.path(file.name) is not None:
+            members = list(self._members(file))
+            if not self._desk.spool.holds(file.name, file.sha256, members):
+                note = f"{file.name} in the spool is not what the store says: restore the store"
+                return self._desk.parked(file, "spool-damaged", note)
+        return [self._stored(file, now)]
+
+    def _members(self, file: ItemFile) -> Iterator[tuple[str, bytes]]:
+        """Yield names and hashes of a ZIP's members as its events will state them."""
+        batches = self._desk.parts.parts.store.batches
+        sha256s = self._desk.table.member_sha256s(file.id)
+        for stretch in self._desk.table.ranges(file.id):
+            batch, at = batches.get(stretch.batch_id), stretch.place - stretch.start
+            for tile in batches.tiles(batch, stretch.start, stretch.stop):
+                for member in tile.members:
+                    place = _HASH * (at + member.index)
+                    yield member_name(member.digest), sha256s[place : place + _HASH]
 
     def _stored(self, file: ItemFile, now: int) -> FileChange:
         """The listing matches: stored, and what follows for every member is intended with it."""

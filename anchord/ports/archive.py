@@ -150,6 +150,16 @@ class Spool(Protocol):
         """Return where a file lies; None when it is not there."""
         ...
 
+    def holds(self, name: str, sha256: bytes, members: Sequence[tuple[str, bytes]]) -> bool:
+        """Tell whether a ZIP that lies here is this one, with these members and no others.
+
+        Args:
+            name: of the ZIP.
+            sha256: of the whole file.
+            members: their names and the SHA-256 of each, in the file's order.
+        """
+        ...
+
     def remove(self, name: str) -> None:
         """Take a file away; one that is not there is no error."""
         ...

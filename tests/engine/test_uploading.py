@@ -297,6 +297,29 @@ def test_a_listing_without_a_hash_proves_nothing_yet(make: Make) -> None:
     assert zip_of(work).state is FileState.STORED
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "files SET sha256 = zeroblob(32) WHERE kind = 'bundles'",
+        "file_members SET sha256s = zeroblob(length(sha256s))",
+        "file_members SET sha256s = substr(sha256s, 33)",
+        "file_ranges SET start = start + 1",
+        "file_ranges SET stop = stop - 1",
+    ],
+)
+def test_what_the_store_says_of_a_zip_is_signed_only_if_the_zip_says_it_too(
+    make: Make, statement: str
+) -> None:
+    work = make(max_members=4)
+    work.batch(5)
+    work.run(work.clock.now())
+    with work.parts.store._engine.begin() as connection:  # type: ignore[attr-defined]
+        assert connection.exec_driver_sql(f"UPDATE {statement}").rowcount == 1
+    hours(work, 24)
+    assert (zip_of(work).state, zip_of(work).code) == (FileState.PARKED, "spool-damaged")
+    assert "restore the store" in (zip_of(work).note or "")
+
+
 def test_a_dark_item_is_told_and_what_was_signed_is_withdrawn_after_a_day(make: Make) -> None:
     work = make()
     batch_id = work.batch(4)
@@ -311,6 +334,21 @@ def test_a_dark_item_is_told_and_what_was_signed_is_withdrawn_after_a_day(make: 
     hours(work, 24 * 3)
     new = work.files(FileKind.BUNDLES)[1]
     assert (new.state, new.identifier > zip_of(work).identifier) == (FileState.STORED, True)
+    work.judge_done([batch_id])
+
+
+def test_files_that_nobody_looks_for_any_more_are_lost_with_their_item(make: Make) -> None:
+    """The read that finds the item dark is another file's: theirs were over."""
+    work = make()
+    batch_id = work.batch(4)
+    hours(work, 26)
+    first = zip_of(work)
+    assert (first.next_attempt_at, first.confirmed_at is not None) == (None, True)
+    assert any(file.next_attempt_at is not None for file in work.files()), "nothing reads the item"
+    work.archive.dark.add("anchord-test-2024-08-01")
+    hours(work, 24 * 4)
+    assert zip_of(work).state is FileState.GONE
+    assert work.files(FileKind.BUNDLES)[1].identifier > first.identifier
     work.judge_done([batch_id])
 
 

@@ -10,7 +10,7 @@ import hashlib
 import io
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,14 @@ class FakeSpool:
     def path(self, name: str) -> Path | None:
         path = self._folder / name
         return path if path.is_file() else None
+
+    def holds(self, name: str, sha256: bytes, members: Sequence[tuple[str, bytes]]) -> bool:
+        data = (self._folder / name).read_bytes()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found = [
+                (one, hashlib.sha256(archive.read(one)).digest()) for one in archive.namelist()
+            ]
+        return hashlib.sha256(data).digest() == sha256 and found == list(members)
 
     def remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)

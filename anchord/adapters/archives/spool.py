@@ -14,8 +14,9 @@ import hashlib
 import os
 import re
 import struct
+import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -84,6 +85,26 @@ class FolderSpool:
         """
         path = self._folder / _checked(name)
         return path if path.is_file() else None
+
+    def holds(self, name: str, sha256: bytes, members: Sequence[tuple[str, bytes]]) -> bool:
+        """Tell whether a ZIP that lies here is this one, with these members and no others.
+
+        Raises:
+            FatalError: the name cannot be one.
+        """
+        path = self._folder / _checked(name)
+        try:
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").digest() != sha256:
+                    return False
+                with zipfile.ZipFile(file) as archive:
+                    found = archive.infolist()
+                    return len(found) == len(members) and all(
+                        (one.filename, hashlib.sha256(archive.read(one)).digest()) == member
+                        for one, member in zip(found, members, strict=True)
+                    )
+        except (OSError, zipfile.BadZipFile):
+            return False
 
     def remove(self, name: str) -> None:
         """Take a file away; one that is not there is no error.

@@ -86,7 +86,7 @@ def _event_of(capture: Capture, live: Sequence[Mapping[str, Any]]) -> Mapping[st
     same = [one for one in found if _signed_as(capture, one["payload"])]
     if found and not same and capture.state is CaptureState.STORED:
         raise _damaged(f"capture of {capture.url}", found[-1]["payload"]["sha256"], capture.sha256)
-    return (same or found or [None])[-1]
+    return next(reversed(same or found), None)
 
 
 def _signed_as(capture: Capture, signed: Mapping[str, Any]) -> bool:

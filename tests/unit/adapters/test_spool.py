@@ -263,3 +263,25 @@ def test_what_a_killed_writer_left_is_taken_away_and_what_is_being_written_is_no
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         FolderSpool(tmp_path).pack("x.zip", MEMBERS, PLENTY)
         assert {path.name for path in tmp_path.iterdir()} == {"x.zip", held.name}
+
+
+# ---------------------------------------------------------------------- holding against
+
+
+def test_a_zip_holds_its_members_in_their_order_and_nothing_else(tmp_path: Path) -> None:
+    spool = FolderSpool(tmp_path)
+    packed = spool.pack("a.zip", MEMBERS, PLENTY)
+    right = [(name, hashlib.sha256(data).digest()) for name, data in MEMBERS]
+    assert spool.holds("a.zip", packed.sha256, right)
+    assert not spool.holds("a.zip", bytes(32), right)
+    assert not spool.holds("a.zip", packed.sha256, right[:-1])
+    assert not spool.holds("a.zip", packed.sha256, [*right, right[0]])
+    assert not spool.holds("a.zip", packed.sha256, right[::-1])
+    assert not spool.holds("a.zip", packed.sha256, [(right[0][0], bytes(32)), *right[1:]])
+    assert not spool.holds("b.zip", packed.sha256, right)
+
+
+def test_what_is_no_zip_holds_nothing(tmp_path: Path) -> None:
+    spool = FolderSpool(tmp_path)
+    packed = spool.write("a.zip", b"no zip")
+    assert not spool.holds("a.zip", packed.sha256, [])
