@@ -17,8 +17,6 @@ from anchord.engine.capturing import CaptureReport, Capturing
 from anchord.engine.itemising import Itemising, ItemReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from anchord.engine.storing import StoringParts
 
 _UPLOADS = 2
@@ -94,10 +92,9 @@ class Archiving:
         """Wait until a call has come back; False when none did in time, or none is in flight."""
         return self._calls.wait(timeout_s)
 
-    def drain(self, clock: Callable[[], int]) -> None:
-        """Take in every call in flight, and start none; for the end of a process."""
-        while self._calls.wait():
-            self._calls.collect(clock())
+    def take_in(self, now: int) -> None:
+        """Take in what has come back, and start nothing; for the end of a process."""
+        self._calls.collect(now)
 
     def next_moment(self, now: int) -> int | None:
         """Return when something can be done next; None: nothing is left to do."""
@@ -113,5 +110,5 @@ class Archiving:
         )
 
     def close(self) -> None:
-        """End the threads; what is still in flight, the next process looks up by its intent."""
+        """Leave what is still in flight; the next process looks it up by its intent."""
         self._calls.close()

@@ -7,13 +7,17 @@ Nothing is lost when the process ends in between: the intent of each call was st
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any, Self
 
 from anchord.errors import AnchordError, FatalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
+
+_GRACE_S = 0.5
+"""How long calls in flight are waited for at the end."""
 
 
 class _Call:
@@ -34,7 +38,6 @@ class Calls:
 
     def __init__(self, widths: Mapping[str, int]) -> None:
         self._widths = dict(widths)
-        self._pools: dict[str, ThreadPoolExecutor] = {}
         self._calls: list[_Call] = []
 
     def __enter__(self) -> Self:
@@ -72,9 +75,13 @@ class Calls:
         """
         if self.room(lane) < 1:
             raise FatalError(f"lane {lane} has no room for another call: this is a bug")
-        if lane not in self._pools:
-            self._pools[lane] = ThreadPoolExecutor(self._widths[lane], thread_name_prefix=lane)
-        self._calls.append(_Call(lane, key, self._pools[lane].submit(_caught, function), then))
+        self._calls.append(_Call(lane, key, self._run(lane, function), then))
+
+    def _run(self, lane: str, function: Callable[[], Any]) -> Future[Any]:
+        """Run it on a thread that keeps no process alive: an upload may take an hour."""
+        future: Future[Any] = Future()
+        threading.Thread(target=_into, args=(future, function), name=lane, daemon=True).start()
+        return future
 
     def collect(self, now: int) -> int:
         """Hand the results that have come to whoever started them; return how many there were."""
@@ -94,14 +101,15 @@ class Calls:
         return bool(done)
 
     def close(self) -> None:
-        """Wait for the calls in flight and forget their results; intents tell what to look up."""
-        for pool in self._pools.values():
-            pool.shutdown(cancel_futures=True)
+        """Give the calls in flight a moment, then leave them; intents tell what to look up."""
+        wait([call.future for call in self._calls], timeout=_GRACE_S)
         self._calls.clear()
 
 
-def _caught(function: Callable[[], Any]) -> Any:
+def _into(future: Future[Any], function: Callable[[], Any]) -> None:
     try:
-        return function()
+        future.set_result(function())
     except AnchordError as error:
-        return error
+        future.set_result(error)
+    except BaseException as error:  # noqa: BLE001 - raised where the result is taken in
+        future.set_exception(error)

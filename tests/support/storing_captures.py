@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +23,7 @@ from anchord.engine import anchoring, continuity, ledger
 from anchord.engine.calls import Calls
 from anchord.engine.capturing import Capturing
 from anchord.engine.storing import CapturePolicy, StoringParts, UrlTemplate
+from anchord.errors import AnchordError
 from support.fake_wayback import FakeWayback
 from support.killing import Fuse, Wrapped
 from support.parties import FakeClock, FakeSigner, make_parts, open_store
@@ -71,25 +72,20 @@ def _without_fsync(store: SqlStore) -> None:
     store._engine.dispose()
 
 
-class _AtOnce(Executor):
-    """Runs what it is given there and then; its result waits to be collected."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        pass
-
-
 class CallsAtOnce(Calls):
     """Calls whose effects come in the order they were started in."""
 
     def __init__(self, parallel: int) -> None:
         widths = {"submit": parallel, "status": 1, "index": 1, "replay": 1}
         super().__init__(widths)
-        self._pools = {name: _AtOnce() for name in widths}  # type: ignore[misc]
+
+    def _run(self, _lane: str, function: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function())
+        except AnchordError as error:
+            future.set_result(error)
+        return future
 
 
 class CaptureShop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from anchord.engine import anchoring, ledger
 from anchord.engine.calls import Calls
 from anchord.engine.itemising import Itemising
 from anchord.engine.storing import ItemPolicy, StoringParts
+from anchord.errors import AnchordError
 from support.fake_items import FakeItems, FakeSpool, policy_values
 from support.killing import Fuse, Wrapped
 from support.parties import START, FakeClock, FakeSigner, make_parts, open_store
@@ -32,24 +33,19 @@ WRITING = {
 }
 
 
-class _AtOnce(Executor):
-    """Runs what it is given there and then; its result waits to be collected."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        pass
-
-
 class CallsAtOnce(Calls):
     """Calls in flight whose effects come in the order they were started in."""
 
     def __init__(self) -> None:
         super().__init__({"upload": 2, "metadata": 1})
-        self._pools = {"upload": _AtOnce(), "metadata": _AtOnce()}  # type: ignore[dict-item]
+
+    def _run(self, _lane: str, function: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function())
+        except AnchordError as error:
+            future.set_result(error)
+        return future
 
 
 class Workshop:
