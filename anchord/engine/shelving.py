@@ -128,6 +128,8 @@ class Shelving:
         changes: list[FileChange] = []
         if item.state in ("dark", "foreign"):
             changes += self._parked_with(item, files)
+            for file in self._stored_in(item, files):
+                changes += self._missed(file, f"the item is {item.state}", now)
         else:
             for file in files:
                 changes += self._concluded(file, result, now)
@@ -169,6 +171,16 @@ class Shelving:
         if columns:
             table.change_item(item, **columns)
         return table.item(item.id)
+
+    def _stored_in(self, item: Item, asked: Sequence[ItemFile]) -> Iterator[ItemFile]:
+        """Yield the stored files of an item: those asked for, and those no look is due for.
+
+        The second kind's looks are over: none of their own would ever miss them.
+        """
+        yield from (file for file in asked if file.state is FileState.STORED)
+        for file in self._desk.table.files(item.id):
+            if file.state is FileState.STORED and file.next_attempt_at is None:
+                yield file
 
     def _parked_with(self, item: Item, asked: Sequence[ItemFile]) -> list[FileChange]:
         """Park what was not stored in an item that is dark or not ours."""
