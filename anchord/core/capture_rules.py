@@ -153,8 +153,8 @@ def _lane_waits(rule: Rule, refused: Refused, now: int, strikes: int) -> Decisio
         park=False,
         stop=stop,
         alert=rule.alert if stop or rule.stops_after is None else None,
-        lane=None if rule.passing else rule.scope,
-        strikes=strikes + (not rule.passing),
+        lane=rule.scope,
+        strikes=strikes + 1,
     )
 
 

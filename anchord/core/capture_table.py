@@ -41,8 +41,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """It will never work: parked at once."""
     stops_after: int | None = None
     """Refusals in a row that are borne before a person must act."""
-    passing: bool = False
-    """Normal, and soon over: it does not count among refusals in a row."""
     alert: str | None = None
     """What a person should know or do."""
     watched: bool = False
@@ -61,11 +59,11 @@ _SOON = (5 * MINUTE, 80 * MINUTE, 6 * HOUR, 24 * HOUR)
 _OUTAGE = (5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 30 * MINUTE)
 _DOUBLING_HOURS = tuple(hours * HOUR for hours in (1, 2, 4, 8, 16, 24))
 
+# Mostly over in seconds; an account that keeps refusing what it says is free is asked more rarely.
 SESSION_LIMIT = Rule(
     codes="user-session-limit",
     scope=Scope.ACCOUNT,
-    waits=(20,),
-    passing=True,
+    waits=(20, 20, 40, 80, 160, 300),
 )
 # A slot is freed later than its job ends. After five in a row the lane rests: sustained disregard
 # of 429 costs a firewall's block (https://github.com/edgi-govdata-archiving/wayback/issues/137).

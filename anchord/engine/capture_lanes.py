@@ -32,7 +32,8 @@ _STATUS_AT_ONCE = 3
 _LONGEST_GRID_S = 600
 _STOPPING_STRIKES = 3
 _SUSTAINED = 8
-"""Refusals "too many requests" in a row, more than an hour in all, that stop a reader."""
+"""Refusals "too many requests" in a row, more than an hour in all, after which a reader rests."""
+_REST_S = 6 * 3_600
 _TOO_MANY = "http-429"
 _PROBED = frozenset({"unauthorized-key", "forbidden-key"})
 """Stops that the service brings about under load, too, with a key that is right
@@ -157,8 +158,8 @@ class CaptureLanes:
         decision = decide_reading(refused, now, strikes=lane.strikes, last_code=lane.code)
         if refused.code == _TOO_MANY and decision.strikes >= _SUSTAINED:
             decision = msgspec.structs.replace(
-                decision, stop=True, alert=f"{name}: too many requests, for more than an hour: "
-                "check that no other client runs here, then run `anchord retry --archive`",
+                decision, at=now + _REST_S, alert=f"{name}: too many requests, for more than an "
+                "hour: check that no other client runs here; it is asked again every few hours",
             )  # fmt: skip
         self.apply(name, refused, decision, now)
         if decision.stop and name == STATUS:

@@ -223,3 +223,16 @@ def test_whatever_every_submit_is_refused_with_the_work_is_done_when_it_is_over(
     shop.settle(3)
     judge_done(shop, 1)
     shop.close()
+
+
+def test_an_account_that_refuses_every_slot_is_asked_more_and_more_rarely(
+    shop: CaptureShop,
+) -> None:
+    shop.archive.weather["submit"] = "user-session-limit"
+    shop.add(papers(3))
+    shop.run_for(3_600)
+    assert len(shop.archive.log) < 60
+    assert {one.attempts for one in shop.all()} == {0}
+    shop.archive.weather.clear()
+    shop.run_for(3_600)
+    assert shop.states() == {"stored": 3}

@@ -15,6 +15,7 @@ import hashlib
 import logging
 import os
 import queue
+import resource
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,8 @@ ARCHIVE = "https://archive.org"
 S3 = "https://s3.us.archive.org"
 _ASK_TIMEOUT_S = (15.0, 30.0)
 _PUT_TIMEOUT_S = (60.0, 120.0)
+_MAX_REDIRECTS = 5
+"""A download takes one or two (to the server that holds the item); more is a loop."""
 _PIECE_BYTES = 256 * 1024
 _PLAIN = {"Accept-Encoding": "identity"}
 
@@ -114,6 +117,7 @@ class Library:
         self._auth = S3Auth(opening.access, opening.secret)
         self._access = opening.access
         self._secrets = _spellings(opening.secret, opening.access)
+        self._session.max_redirects = _MAX_REDIRECTS
         self._session.adapters.clear()
         for scheme in ("https://", "http://"):
             self._session.mount(scheme, Door(opening.api_url, opening.s3_url))
@@ -247,6 +251,7 @@ def _framed(response: requests.Response) -> bool:
 
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((ElsewhereError,), "elsewhere", "it redirects to a host that is not archive.org's"),
+    ((requests.exceptions.TooManyRedirects,), "no-answer", "it redirects without end"),
     (
         (requests.exceptions.SSLError, urllib3.exceptions.SSLError),
         "certificate",
@@ -307,6 +312,7 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
 def main() -> None:
     """Keep the pipes to ourselves, then serve: whatever the library prints goes nowhere."""
     logging.disable(logging.CRITICAL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash would write the keys to disk
     source, target = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for shown in (0, 1, 2):

@@ -280,6 +280,16 @@ def test_an_upload_follows_a_redirect_within_the_archive(
     assert service.files[ID, NAME] == BODY
 
 
+def test_redirects_without_end_are_followed_a_few_times_only(
+    service: ItemService, archive: ArchiveOrg
+) -> None:
+    again = reply(b"", "302 Found", f"Location: https://archive.org/metadata/{ID}\r\n")
+    for _ in range(40):
+        service.say("metadata", again)
+    assert _code(archive.describe(ID)) == "no-answer"
+    assert len(service.routes) <= 6
+
+
 def test_a_big_error_with_a_dtd_is_neither_parsed_nor_read_to_its_end(
     service: ItemService, archive: ArchiveOrg, path: Path
 ) -> None:
