@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anchord.core.capture import expected_redirect, same_page
+from anchord.core.event import CAPTURED
 from anchord.engine.capture_claim import SOURCE
 from anchord.errors import FatalError
 
 if TYPE_CHECKING:
+    from anchord.core.model import Series
     from anchord.core.storage import Capture
     from anchord.ports.store import Store
 
@@ -29,15 +31,35 @@ def of_its_page(store: Store, capture: Capture, url: str) -> bool:
     return expected_redirect(capture.url, url, name)
 
 
-def check_place(store: Store, capture: Capture) -> None:
-    """Hold the leaf a capture names against the record it is of: an event is about that leaf.
+def check_unsigned(store: Store, capture: Capture) -> None:
+    """Hold a capture that is about to be signed for against the leaf its event will be about.
 
     Raises:
-        FatalError: another record stands there.
+        FatalError: another record stands there, or its event is in the ledger and stands.
     """
     place = store.batches.index_of(store.batches.get(capture.batch_id), capture.record_id)
     if place != capture.place:
-        raise FatalError(
-            f"capture {capture.id} names leaf {capture.place} of batch {capture.batch_id}, its "
-            f"record is leaf {place}: the store was changed, restore it from a backup"
-        )
+        raise _changed(capture, f"names leaf {capture.place}, its record is leaf {place}")
+    if capture.series_id is not None:
+        raise _changed(capture, f"is signed for already, by series {capture.series_id}")
+
+
+def signed_series(store: Store, capture: Capture) -> Series | None:
+    """Return the series of a capture's event, which is the one to withdraw; None: it has none.
+
+    Raises:
+        FatalError: the series is about something else.
+    """
+    if capture.series_id is None:
+        return None
+    series = store.ledger.get_series(capture.series_id)
+    about = (series.event_type, series.batch_id, series.start, series.stop)
+    if about != (CAPTURED, capture.batch_id, capture.place, capture.place + 1):
+        raise _changed(capture, f"names series {series.id}, which is about something else")
+    return series
+
+
+def _changed(capture: Capture, what: str) -> FatalError:
+    return FatalError(
+        f"capture {capture.id} {what}: the store was changed, restore it from a backup"
+    )

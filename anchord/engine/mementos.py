@@ -17,7 +17,7 @@ from anchord.core.capture import moment_of
 from anchord.core.storage import Capture, CaptureState, Intent, Refused
 from anchord.core.wayback import IndexRow, Memento, NotThere
 from anchord.engine import ledger
-from anchord.engine.capture_bond import check_place, of_its_page
+from anchord.engine.capture_bond import check_unsigned, of_its_page, signed_series
 from anchord.engine.capture_fate import UNSEEN
 from anchord.engine.capture_index import (
     ABOUT_THE_PAGE,
@@ -169,7 +169,7 @@ class Mementos:
 
     def _store(self, capture: Capture, memento: Memento, now: int) -> None:
         """The memento replayed just now: state and event in one transaction, or neither."""
-        check_place(self._parts.parts.store, capture)
+        check_unsigned(self._parts.parts.store, capture)
         columns: dict[str, Any] = {
             "state": CaptureState.STORED,
             "http_status": memento.http_status,
@@ -265,12 +265,12 @@ class Mementos:
         }
         intents: tuple[Intent, ...] = ()
         cut: tuple[int, ...] = ()
-        if capture.series_id is not None:
-            series = self._parts.parts.store.ledger.get_series(capture.series_id)
+        series = signed_series(self._parts.parts.store, capture)
+        if series is not None:
             reason = f"memento lost: {why}"[:300]
             new = ledger.withdrawn_series(self._parts.parts, series, reason, now)
             intents = () if new is None else (Intent(batch_id=capture.batch_id, series=new),)
-            cut = (capture.series_id,)
+            cut = (series.id,)
         self._fates.change(capture, columns, intents=intents, cut_series=cut, done="lost")
 
     # ------------------------------------------------------------------ refusals

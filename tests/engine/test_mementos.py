@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.fake_wayback import refusal
+from support.parties import FakeSigner
 from support.storing_captures import DAY, CaptureShop, papers
 
 from anchord.core.capture import moment_of, stamp_of
 from anchord.core.storage import CaptureState
 from anchord.core.wayback import Existing, IndexPage, IndexRow
-from anchord.errors import FatalError
+from anchord.engine import ledger
+from anchord.errors import ConfigError, FatalError
 
 Make = Callable[..., CaptureShop]
 
@@ -127,6 +129,36 @@ def test_a_row_that_names_the_leaf_of_another_record_is_not_signed_for(shop: Cap
     with pytest.raises(FatalError, match="names leaf"):
         shop.run_for(3_600)
     assert shop.events() == []
+
+
+def test_a_row_brought_back_by_hand_is_not_signed_for_twice(shop: CaptureShop) -> None:
+    stored(shop)
+    shop.put(state=CaptureState.INDEXED, next_attempt_at=shop.clock.now())
+    shop.judge = lambda: None  # type: ignore[method-assign]
+    with pytest.raises(FatalError, match="signed for already"):
+        shop.run_for(600)
+    assert shop.events() == ["capture_stored"]
+
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_a_loss_withdraws_the_captures_own_event_and_no_other(
+    shop: CaptureShop, other: int
+) -> None:
+    shop.add(papers(2))
+    shop.run_for(3_600)
+    one, two = shop.all()
+    assert (one.state, two.state) == (CaptureState.STORED, CaptureState.STORED)
+    with shop.parts.store._engine.begin() as connection:  # type: ignore[attr-defined]
+        connection.exec_driver_sql(
+            "UPDATE captures SET series_id = ?",
+            ((two.series_id if other == 1 else one.series_id),),
+        )
+    shop.archive.held.clear()
+    with pytest.raises(FatalError, match="about something else"):
+        shop.run_for(5 * DAY)
+    store = shop.parts.store
+    for row in store.ledger.of_record(one.record_id if other == 1 else two.record_id):  # type: ignore[attr-defined]
+        assert store.ledger.get_series(row.series_id).event_type == "capture_stored"
 
 
 def test_neighbours_are_asked_for_with_one_question(shop: CaptureShop) -> None:
@@ -328,6 +360,28 @@ def test_a_memento_lost_before_its_event_was_signed_leaves_no_event(shop: Captur
     shop.run_for(2 * 3_600)
     assert shop.events() == ["capture_stored"]
     assert shop.one().state is CaptureState.STORED
+
+
+def test_an_event_a_new_key_signed_is_withdrawn_like_any_other(shop: CaptureShop) -> None:
+    """The key went between the replay and its event; what the new one signed is the capture's."""
+    reported(shop)
+    with pytest.MonkeyPatch.context() as before_signing:
+        before_signing.setattr(ledger, "append_all", lambda _parts, _now: 0)
+        shop.run_for(1_000)
+    assert shop.one().state is CaptureState.STORED
+    begun_with = shop.one().series_id
+
+    def gone(key_id: str) -> Any:
+        raise ConfigError(f"{key_id} is revoked")
+
+    shop.parts = replace(shop.parts, signer=FakeSigner(key_id="new-key"), signer_for=gone)
+    shop.step()
+    assert shop.events() == ["capture_stored"]
+    assert shop.one().series_id not in (None, begun_with)
+    shop.archive.held.clear()
+    shop.run_for(5 * DAY)
+    assert shop.events()[:2] == ["capture_stored", "facet_withdrawn"]
+    assert shop.events().count("capture_stored") - shop.events().count("facet_withdrawn") <= 1
 
 
 def test_a_site_that_becomes_excluded_is_treated_as_lost_and_then_parked(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from msgspec.structs import asdict
 
 from anchord.adapters.store.connection import Database, insert_many, insert_one
-from anchord.adapters.store.schema import batches, events, series
+from anchord.adapters.store.schema import batches, captures, events, series
 from anchord.core.event import ANCHORED, NO_CHAIN, chain_next
 from anchord.core.model import BatchState, NewSeries, Series, SignedRow
 from anchord.errors import FatalError, LedgerError
@@ -60,7 +60,11 @@ class Ledger:
         return _series(row)
 
     def split(self, found: Series, key: NewSeries) -> None:
-        """Let what is left of a series be signed by another key, as a series of its own."""
+        """Let what is left of a series be signed by another key, as a series of its own.
+
+        A capture whose event that is names the new series: when its memento is lost, it is the
+        event of that one that must be withdrawn.
+        """
         with self._database.writing() as connection:
             still = sa.and_(series.c.id == found.id, series.c.next == found.next)
             if not connection.execute(
@@ -69,7 +73,10 @@ class Ledger:
                 raise FatalError(
                     "a series moved while it was handed over: two passes wrote at once"
                 )
-            insert_series(connection, found.batch_id, key)
+            made = insert_series(connection, found.batch_id, key)
+            moved = {"series_id": made, "version": captures.c.version + 1}
+            mine = captures.c.series_id == found.id
+            connection.execute(sa.update(captures).where(mine).values(moved))
 
     def head(self) -> tuple[int, bytes]:
         """Return the last sequence number and its chain hash; (0, 32 zero bytes) when empty."""
