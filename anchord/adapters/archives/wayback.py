@@ -185,8 +185,10 @@ class Wayback:
         return _asked(
             "/web",
             lambda: self._client.get(target, max_bytes=self._max_replay_bytes + 1),
-            lambda said: read_replay(
-                said.status, said.headers, said.body, timestamp, page, contains
+            lambda said: (
+                read_replay(said.status, said.headers, said.body, timestamp, page, contains)
+                if _tells_its_length(said)
+                else Refused(code="no-answer", message="the memento does not tell its length")
             ),
             self._max_replay_bytes,
         )
@@ -219,6 +221,11 @@ class Wayback:
             if len(key) >= _ECHO_MIN:
                 body = body.replace(key.encode(), b"***")
         return Response(said.status, said.headers, body)
+
+
+def _tells_its_length(said: Response) -> bool:
+    """Tell whether a body that was cut short would have been noticed (RFC 9112, 6.3)."""
+    return any(name in said.headers for name in ("Content-Length", "Transfer-Encoding"))
 
 
 def _agent(contact: str) -> str:

@@ -245,6 +245,16 @@ def test_the_proxys_refused_connection_is_not_the_archives(
     assert answer.code == "no-answer"
 
 
+def test_a_memento_that_may_be_cut_short_is_none() -> None:
+    unframed = f"HTTP/1.1 200 OK\r\n{MEMENTO}Connection: close\r\n\r\nthe page of 2601".encode()
+    cut = f"HTTP/1.1 200 OK\r\n{MEMENTO}Content-Length: 99\r\n\r\nthe page".encode()
+    for answer in (unframed, cut):
+        with ScriptedServer(always(answer)) as server:
+            found = _wayback(server.url).replay(STAMP, URL, None)
+        assert isinstance(found, Refused)
+        assert found.code == "no-answer"
+
+
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 def test_a_memento_over_the_limit_is_not_half_a_memento(status: str) -> None:
     with ScriptedServer(always(reply(b"x" * 1_001, status, MEMENTO))) as server:
