@@ -405,6 +405,17 @@ def test_a_process_that_hangs_is_ended_and_replaced(path: Path, steps: Any) -> N
             assert archive.processes() != before
 
 
+def test_a_process_that_crashes_writes_no_keys_to_disk(
+    service: ItemService, archive: ArchiveOrg
+) -> None:
+    archive.describe(ID)
+    assert archive.processes()
+    for pid in archive.processes():
+        limits = Path(f"/proc/{pid}/limits").read_text("ascii").splitlines()
+        (core,) = [line.split() for line in limits if line.startswith("Max core file size")]
+        assert core[4:6] == ["0", "0"]
+
+
 def test_a_process_that_is_killed_is_replaced(
     service: ItemService, archive: ArchiveOrg, path: Path
 ) -> None:
