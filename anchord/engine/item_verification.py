@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from anchord.errors import RefusedError, VerificationError
 
 if TYPE_CHECKING:
     from anchord.core.trust import Keys
+
+_NAMED = re.compile(r"manifest-([0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[0-9]+)?)\.json")
 
 Hashed = Callable[[str], tuple[int, bytes] | None]
 """Size and SHA-256 of a file beside the manifest, by its name; None when it is not there."""
@@ -39,8 +42,21 @@ def verify_day_manifest(target: str, raw: bytes, keys: Keys, find: Hashed) -> Re
         return _report(target, "failed", str(error), (Check("signature", "failed", str(error)),))
     signed = f"day manifest of {manifest.identifier}, {manifest.created_at}, key {manifest.key_id}"
     checks = [Check("signature", "proved", f"{signed}: {TRUST_WORDS[manifest.trust]}")]
+    checks += _name(target, manifest)
     checks += [_file(listed, find(listed.name)) for listed in manifest.files]
     return _report(target, *_judged(manifest, checks), tuple(checks))
+
+
+def _name(target: str, manifest: DayManifest) -> list[Check]:
+    """Hold the name of the file against the item: a manifest of another day proves nothing of it.
+
+    A file that is not named as anchord names manifests says nothing by its name.
+    """
+    named = _NAMED.fullmatch(target.rpartition("/")[2])
+    if named is None or manifest.identifier.endswith("-" + named[1]):
+        return []
+    said = f"it is the manifest of item {manifest.identifier}, not that of {named[1]}"
+    return [Check("name", "failed", said)]
 
 
 def _file(listed: DayFile, found: tuple[int, bytes] | None) -> Check:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from support.parties import START, FakeSigner
 from support.running import anchord
 
@@ -74,6 +75,22 @@ def test_a_stranger_or_a_changed_manifest_fails() -> None:
     raw["files"][0]["size"] += 1
     changed = verify_day_manifest("m", json.dumps(raw).encode(), KEYS, beside(CONTENTS))
     assert stranger.result == changed.result == "failed"
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("manifest-2024-08-01.json", "proved"),
+        ("days/manifest-2024-08-01.json", "proved"),
+        ("downloaded.json", "proved"),
+        ("manifest-2024-08-02.json", "failed"),
+        ("manifest-2024-08-01-02.json", "failed"),
+    ],
+)
+def test_a_manifest_of_another_item_fails_under_the_name_of_this_one(
+    name: str, result: str
+) -> None:
+    assert verify_day_manifest(name, manifest(), KEYS, beside(CONTENTS)).result == result
 
 
 def test_only_a_day_manifest_is_taken_for_one() -> None:
