@@ -69,7 +69,7 @@ class CapturesConfig(Section, frozen=True, kw_only=True):
     enabled: bool = True
     """Have records' pages captured."""
     web_url: str = "https://web.archive.org"
-    """The Wayback Machine; https, or http on loopback."""
+    """The Wayback Machine itself, or a stand-in on loopback for trials: keys go nowhere else."""
     adopt_younger_than_s: Count = 2_592_000
     """A capture younger than this is adopted instead of made again; 0: always make one."""
     submits_per_minute: PerMinute = 7

@@ -17,10 +17,10 @@ import msgspec
 
 from anchord.adapters.archives import item_messages as messages
 from anchord.adapters.archives.credentials import Keys
+from anchord.adapters.archives.hosts import stand_in
 from anchord.adapters.archives.item_child import ChildError, Children
 from anchord.adapters.archives.unknown import log_unknown
-from anchord.adapters.http import USER_AGENT, Response, base_url, is_loopback, retry_after
-from anchord.adapters.http.address import host_of
+from anchord.adapters.http import USER_AGENT, Response, retry_after
 from anchord.core.item import Fetched, Headroom, ItemSeen, Sent
 from anchord.core.item_answer import (
     OWNER_FIELD,
@@ -87,7 +87,8 @@ class ArchiveOrg:
         marks: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> None:
-        api, s3 = _instead(api_url, API_URL, "api_url"), _instead(s3_url, S3_URL, "s3_url")
+        api = stand_in(api_url, API_URL, "archive.items.api_url")
+        s3 = stand_in(s3_url, S3_URL, "archive.items.s3_url")
         if (api is None) != (s3 is None):
             raise ConfigError(
                 f"archive: api_url ({api_url}) and s3_url ({s3_url}) must both be archive.org's "
@@ -295,20 +296,3 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
             f"archive.items.metadata: more than {_MAX_METADATA_CHARACTERS:,} characters; "
             "shorten the description"
         )
-
-
-def _instead(url: str, real: str, what: str) -> str | None:
-    """Return a stand-in's address; None for the archive itself.
-
-    Raises:
-        ConfigError: neither.
-    """
-    address = base_url(url, f"archive.{what}")
-    if address == real:
-        return None
-    if is_loopback(host_of(address)):
-        return address
-    raise ConfigError(
-        f"archive.{what}: expected {real}, or an address on loopback for trials, got {url}; "
-        "the account's keys are sent nowhere else"
-    )

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from anchord.adapters.archives.credentials import Keys
+from anchord.adapters.archives.hosts import stand_in
 from anchord.adapters.archives.unknown import log_unknown
-from anchord.adapters.http import USER_AGENT, Client, Response, base_url
+from anchord.adapters.http import USER_AGENT, Client, Response
 from anchord.core.capture import (
     read_account,
     read_index,
@@ -69,7 +70,7 @@ class Wayback:
     """Implements `anchord.ports.archive.CaptureArchive`. Threads may share it.
 
     Args:
-        url: where the service is: https, or http on loopback; `WAYBACK_URL` is the real one.
+        url: where the service is: `WAYBACK_URL`, or a stand-in on loopback.
         keys: of the account that captures.
         contact: a URL or an address for its operators, who ask for one in the User-Agent.
         timeout_s: total time of a call.
@@ -77,8 +78,8 @@ class Wayback:
         max_replay_bytes: longest memento that is fetched.
 
     Raises:
-        ConfigError: an address that is not plain https; keys or a contact that no header can
-            carry.
+        ConfigError: an address that is neither the archive's nor on loopback; keys or a contact
+            that no header can carry.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Wayback:
         index_timeout_s: float = INDEX_TIMEOUT_S,
         max_replay_bytes: int = REPLAY_MAX_BYTES,
     ) -> None:
-        self._base = base_url(url, "archive.captures.web_url")
+        self._base = stand_in(url, WAYBACK_URL, "archive.captures.web_url") or WAYBACK_URL
         if not (_KEY.fullmatch(keys.access) and _KEY.fullmatch(keys.secret)):
             raise ConfigError(
                 "expected an access and a secret key as https://archive.org/account/s3.php shows "

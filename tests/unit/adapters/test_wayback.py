@@ -22,7 +22,7 @@ from support.http_server import (
 
 from anchord import __version__
 from anchord.adapters.archives.credentials import Keys
-from anchord.adapters.archives.wayback import INDEX_TIMEOUT_S, JOBS_PER_READ, Wayback
+from anchord.adapters.archives.wayback import INDEX_TIMEOUT_S, JOBS_PER_READ, WAYBACK_URL, Wayback
 from anchord.core.storage import Refused
 from anchord.core.wayback import (
     Accepted,
@@ -240,7 +240,7 @@ def test_the_proxys_refused_connection_is_not_the_archives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{dead_port()}")
-    answer = _wayback("https://web.example.org").account()
+    answer = _wayback(WAYBACK_URL).account()
     assert isinstance(answer, Refused)
     assert answer.code == "no-answer"
 
@@ -266,8 +266,19 @@ def test_a_memento_over_the_limit_is_not_half_a_memento(status: str) -> None:
     assert fits.size == 1_001
 
 
-@pytest.mark.parametrize("url", ["http://web.example.org", "https://a:b@web.example.org", "x"])
-def test_only_a_plain_https_address_is_asked(url: str) -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://web.example.org",
+        "https://web.example.org",
+        "https://a:b@web.archive.org",
+        "x",
+        "https://web.archive.org.example.org",
+        "https://web.archive.org:444",
+        "http://web.archive.org",
+    ],
+)
+def test_the_keys_go_to_the_archive_and_to_loopback_only(url: str) -> None:
     with pytest.raises(ConfigError):
         _wayback(url)
 
@@ -275,7 +286,7 @@ def test_only_a_plain_https_address_is_asked(url: str) -> None:
 @pytest.mark.parametrize("contact", ["", "a\r\nX-Evil: 1", "(me)", "Ärger@example.org", " a"])
 def test_a_contact_is_what_a_header_carries(contact: str) -> None:
     with pytest.raises(ConfigError):
-        Wayback("https://web.example.org", KEYS, contact=contact)
+        Wayback(WAYBACK_URL, KEYS, contact=contact)
 
 
 # ---------------------------------------------------------------------- secrets
@@ -288,7 +299,7 @@ def test_a_contact_is_what_a_header_carries(contact: str) -> None:
 )  # fmt: skip
 def test_keys_that_no_header_carries_are_refused_without_being_told(keys: Keys) -> None:
     with pytest.raises(ConfigError) as caught:
-        Wayback("https://web.example.org", keys, contact=CONTACT)
+        Wayback(WAYBACK_URL, keys, contact=CONTACT)
     assert not any(key and key in str(caught.value) for key in (keys.access, keys.secret))
 
 
