@@ -234,6 +234,20 @@ def test_a_wait_for_the_archive_ends_at_its_deadline(sandbox: Sandbox, config: P
     assert time.monotonic() - began < 30
 
 
+def test_nothing_is_waited_for_that_a_person_must_open_first(
+    sandbox: Sandbox, config: Path
+) -> None:
+    add(config)
+    sandbox.fault("wayback", "blocked-ip")
+    began = time.monotonic()
+    ran = run_until_stored(sandbox, config)
+    assert (ran.code, ran.json["left"], ran.json["left_to_store"]) == (3, 0, 2)
+    assert ran.json["stored"]["items"]["stored"] == 2
+    assert time.monotonic() - began < 50
+    assert "STOPPED: Save Page Now, see `anchord status`" in ran.err
+    assert "ALERT" in anchord("run-once", config=config).err
+
+
 def test_a_signal_ends_a_wait_for_the_archive(sandbox: Sandbox, config: Path) -> None:
     add(config)
     sandbox.fault("wayback", "session-limit")

@@ -16,7 +16,7 @@ from anchord.app.cli import storage
 from anchord.app.cli.output import emit_json, notes, printable, progress, utc
 from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
-from anchord.app.cli.storage_words import report_lines
+from anchord.app.cli.storage_words import lane_words, report_lines
 from anchord.app.wiring import App, open_app
 from anchord.engine.run import PassReport, run_pass, run_storing
 from anchord.errors import AnchordError, ConfigError, StoreBusyError, TransientError
@@ -199,7 +199,11 @@ class _Run:
 
     def _hopeful(self) -> bool:
         """Tell whether waiting can bring anything."""
-        return bool(_left(self._app)) or (bool(self._left_to_store()) and self._next() is not None)
+        if _left(self._app):
+            return True
+        if self._archiving is None or not self._left_to_store() or self._next() is None:
+            return False
+        return self._archiving.busy or not storage.stuck(self._app)
 
     def _next(self) -> int | None:
         """Return when the archive can be asked next; now, while a call is in flight."""
@@ -222,7 +226,10 @@ class _Run:
     def _left_words(self) -> str:
         left, to_store = _left(self._app), self._left_to_store()
         if not left:
-            return f"{to_store:,} to store; waiting for the Internet Archive"
+            lanes = self._app.store.storage.lanes.all() if to_store else []
+            stopped = [lane_words(lane.name) for lane in lanes if lane.stopped]
+            why = f"; STOPPED: {', '.join(stopped)}, see `anchord status`" if stopped else ""
+            return f"{to_store:,} to store; waiting for the Internet Archive{why}"
         waits = self._app.store.counts.waits(1)
         if waits:
             reason = f"{waits[0].where}: {words_for(waits[0].status, waits[0].detail)}"

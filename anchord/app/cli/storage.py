@@ -59,14 +59,14 @@ def records_stored(when: StoredWhen, counts: StoredCounts) -> dict[str, int]:
     }
 
 
-_CAPTURES_BY = {
+_CAPTURES_BY: dict[tuple[str, ...], tuple[CaptureState, ...]] = {
     ("spn", "status"): (CaptureState.WAITING,),
     ("status",): (CaptureState.SENDING, CaptureState.SUBMITTED),
     ("index",): (CaptureState.LOOKING, CaptureState.REPORTED, CaptureState.STORED),
     ("replay",): (CaptureState.INDEXED,),
 }
 """The lanes a capture in a state goes on by; a submit needs the account's word on a free slot."""
-_FILES_BY = {
+_FILES_BY: dict[tuple[str, ...], tuple[FileState, ...]] = {
     ("items",): (FileState.PACKED, FileState.SENDING),
     ("metadata",): (FileState.SENT, FileState.STORED),
 }
@@ -101,6 +101,25 @@ def _lane(lane: Lane, now: int) -> dict[str, Any]:
         "code": lane.code if waits else None,
         "note": lane.note if waits else None,
     }
+
+
+def stuck(app: App) -> bool:
+    """Tell whether all that is on its way to the archive stands before a stopped lane."""
+    tables = app.store.storage
+    stopped = {lane.name for lane in tables.lanes.all() if lane.stopped}
+    if not stopped:
+        return False
+    going = [
+        tables.captures.next_moment([one for one in states if one is not CaptureState.STORED])
+        for by, states in _CAPTURES_BY.items()
+        if stopped.isdisjoint(by)
+    ]
+    going += [
+        tables.items.next_moment([one for one in states if one is not FileState.STORED])
+        for by, states in (*_FILES_BY.items(), ((), (FileState.GONE,)))
+        if stopped.isdisjoint(by)
+    ]
+    return all(moment is None for moment in going)
 
 
 def _without_page(app: App, counts: StoredCounts) -> int | None:
