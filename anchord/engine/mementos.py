@@ -212,6 +212,8 @@ class Mementos:
     def _confirm(self, capture: Capture, result: Memento | NotThere, now: int) -> None:
         if isinstance(result, NotThere):
             self._weaken(capture, result.reason, now)
+        elif result.http_status != _OK:
+            self._weaken(capture, f"it has status {result.http_status} now", now)
         elif result.sha256 != capture.sha256:
             self._weaken(capture, f"other bytes: {result.sha256.hex()}", now)
         else:

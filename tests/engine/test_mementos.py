@@ -334,6 +334,17 @@ def test_a_lost_memento_is_withdrawn_and_the_page_captured_again(
     assert shop.totals["lost"] == 1
 
 
+def test_the_same_bytes_with_another_status_confirm_nothing(shop: CaptureShop) -> None:
+    one = (stored(shop)).one()
+    told = shop.archive.replay(one.timestamp or "", one.url, None)
+    shop.archive.lie("replay", replace(told, http_status=404))
+    shop.run_for(DAY + 600)
+    assert (shop.one().confirmations, shop.one().code) == (0, "memento-missing")
+    assert "status 404" in (shop.one().note or "")
+    shop.run_for(DAY)
+    assert (shop.one().confirmations, shop.one().lost) == (1, 0)
+
+
 def test_a_memento_that_is_away_for_a_day_is_not_lost(shop: CaptureShop) -> None:
     stored(shop)
     (held,) = shop.archive.held
