@@ -39,7 +39,11 @@ _LOOK_S = 0.5
 
 
 @click.command(short_help="Make one pass: seal, submit, upgrade, verify, store, sign.")
-@click.option("--wait", is_flag=True, help="Keep passing until everything is anchored and stored.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help="Keep passing until everything is anchored and stored, or waits for a person.",
+)
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0),
