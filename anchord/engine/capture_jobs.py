@@ -55,6 +55,9 @@ class Jobs:
         self._tally = tally
         self._ended = False
         """The account has a free slot that we hold for a job: it has ended, so read it now."""
+        self._silent: frozenset[int] = frozenset()
+        """Captures whose jobs were read because of that and still said "pending": forgotten, or the
+        account has more slots than we use. They are read in their own time."""
 
     def start(self, now: int, calls: Calls) -> None:
         """Give up jobs past their deadline, and read the statuses that are due."""
@@ -69,10 +72,11 @@ class Jobs:
             jobs = self._captures.due({CaptureState.SUBMITTED}, soon, _JOBS)
         else:
             return
-        self._ended = False
+        early, self._ended = self._ended, False
         ids = sorted({job.job_id for job in jobs if job.job_id is not None})
         if ids:
-            self._call(partial(self._archive.statuses, ids), partial(self._told, jobs), now, calls)
+            then = partial(self._told, jobs, early)
+            self._call(partial(self._archive.statuses, ids), then, now, calls)
 
     def read_account(self, now: int, calls: Calls) -> None:
         """Ask for slots, where work waits for one; after an outage ask for the service first."""
@@ -144,8 +148,11 @@ class Jobs:
 
     def _account(self, now: int, account: AccountStatus) -> None:
         self._lanes.note_account(account, now)
-        in_flight = self._captures.in_flight()
-        self._ended = account.available > max(self._policy.parallel - in_flight, 0)
+        jobs = self._captures.in_state({CaptureState.SUBMITTED}, _JOBS)
+        self._silent &= frozenset(job.id for job in jobs)
+        held = self._captures.in_flight() - len(self._silent)
+        told = account.available > max(self._policy.parallel - self._captures.in_flight(), 0)
+        self._ended = told and held > 0
 
     def _system(self, now: int, system: SystemStatus) -> None:
         if system.ok:
@@ -160,7 +167,7 @@ class Jobs:
 
     # ------------------------------------------------------------------ jobs
 
-    def _told(self, jobs: list[Capture], now: int, told: dict[str, Job]) -> None:
+    def _told(self, jobs: list[Capture], early: bool, now: int, told: dict[str, Job]) -> None:
         for capture in jobs:
             job = told.get(capture.job_id or "")
             if isinstance(job, Reported):
@@ -170,6 +177,7 @@ class Jobs:
             elif capture.deadline_at is not None and capture.deadline_at <= now:
                 self._expire(capture, now)
             else:
+                self._silent |= {capture.id} if early else set()
                 self._fates.change(capture, {"next_attempt_at": self._poll_at(capture, now)})
 
     def _poll_at(self, capture: Capture, now: int) -> int:

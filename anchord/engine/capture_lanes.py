@@ -128,6 +128,10 @@ class CaptureLanes:
             return None
         return pacing.free_at(lane, self._bucket(lane, now), opens)
 
+    def idle_s(self, name: str, now: int) -> int:
+        """Return for how long no call went by a lane; since ever when none did."""
+        return max(now - max(self.get(name, now).grants, default=0), 0)
+
     def take(self, name: str, now: int) -> None:
         """Grant a call now. To be written before the call is made."""
         lane = self.get(name, now)

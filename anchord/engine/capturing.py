@@ -34,6 +34,8 @@ _LONGEST_DEADLINE_S = 3_300
 """A status is kept for an hour: after that a job can only be looked up in the index."""
 _NOT_READ = 2**20
 """More submits than any account has slots: what another process read lets nothing go."""
+_SLOT_S = 60
+"""The longest between two questions for a slot; a capture that takes long is asked after rarely."""
 _EVER = 2**40
 """Later than any wait: what is due by then is everything, in its order."""
 _UNFINISHED = tuple(set(CaptureState) - {CaptureState.STORED, CaptureState.PARKED})
@@ -131,8 +133,9 @@ class Capturing:
 
     def _account_wait_s(self, now: int) -> int:
         """Return how long until the account may be read again for a slot."""
+        wait_s = max(self._policy.slot_poll_s, min(self._lanes.idle_s(SPN, now) // 16, _SLOT_S))
         age_s = now - self._lanes.account(now).read_at
-        return self._policy.slot_poll_s - age_s if 0 <= age_s < self._policy.slot_poll_s else 0
+        return wait_s - age_s if 0 <= age_s < wait_s else 0
 
     def _slots(self, now: int) -> int:
         """Return how many submits the account's last word, if fresh, and our own limit allow."""

@@ -236,3 +236,21 @@ def test_an_account_that_refuses_every_slot_is_asked_more_and_more_rarely(
     shop.archive.weather.clear()
     shop.run_for(3_600)
     assert shop.states() == {"stored": 3}
+
+
+def test_an_account_whose_slots_others_hold_is_asked_once_a_minute(shop: CaptureShop) -> None:
+    shop.archive.slots = 0
+    shop.add(papers(3))
+    shop.run_for(3_600)
+    assert len(shop.archive.log) <= 62
+    shop.archive.slots = 3
+    shop.run_for(3_600)
+    assert shop.states() == {"stored": 3}
+
+
+def test_a_job_that_was_forgotten_is_not_asked_for_every_few_seconds(shop: CaptureShop) -> None:
+    shop.archive.bend = lambda _: None
+    shop.add(papers(6))
+    shop.run_for(800)
+    assert len(shop.archive.calls("submit")) == 3
+    assert len(shop.archive.calls("statuses")) < 60
