@@ -153,7 +153,7 @@ class Story:
                 msgspec.structs.replace(lane, stopped=True, alert="a person must look")
             )
         self.tell("status")
-        self.tell("run-once")
+        self.tell("run-once", code=2)
         self.tell("archive check")
         self.tell("retry", "1", "99", "--archive", code=1)
 

@@ -6,6 +6,7 @@ So `anchord --help` starts in well under 150 ms, however heavy the commands are.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from typing import Any
 
@@ -93,9 +94,17 @@ def cli(ctx: click.Context, config_path: str | None) -> None:
     ctx.obj = config_path
 
 
+def _log_to_stderr() -> None:
+    """Let what anchord logs look like everything else it says; other libraries log nowhere."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("anchord: %(message)s"))
+    logging.getLogger("anchord").addHandler(handler)
+
+
 def main() -> None:
     """Run the command line; whatever goes wrong becomes one line and an exit code."""
     settle_streams()
+    _log_to_stderr()
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()

@@ -63,8 +63,9 @@ def command(
     Bitcoin takes hours, and a capture minutes; a pass does what can be done now and writes down
     when to go on. Run it from cron or a timer, or let it wait.
 
-    Exit code: 0 all that could be done is done, 3 calls failed and will be repeated, another
-    process uses the archive's account, or the deadline of --wait came first.
+    Exit code: 0 all that could be done is done, 2 a way to the archive is stopped until a person
+    acts, 3 calls failed and will be repeated, another process uses the archive's account, or the
+    deadline of --wait came first.
     """
     with open_app(config_path) as app, _stoppable() as stop, _display(quiet=quiet) as shown:
         stage, waiting = shown
@@ -88,6 +89,8 @@ def command(
 def _exit_code(document: dict[str, Any], trouble: AnchordError | None, *, wait: bool) -> int:
     if trouble is not None:
         return trouble.exit_code
+    if document["stopped"]:
+        return ConfigError.exit_code
     if wait and (document["left"] or document["left_to_store"]):
         return 3
     return 3 if document["problems"] or document["failed_calls"] else 0
@@ -250,7 +253,9 @@ class _Run:
         document["left_to_store"] = self._left_to_store()
         document["next_attempt_at"] = utc(self._app.store.counts.next_moment())
         document["next_to_store_at"] = utc(self._next())
-        document["alerts"] = storage.alerts(self._app.store.storage.lanes.all())
+        lanes = self._app.store.storage.lanes.all()
+        document["stopped"] = [lane.name for lane in lanes if lane.stopped]
+        document["alerts"] = storage.alerts(lanes)
         return document
 
 
