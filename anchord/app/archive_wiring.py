@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import sqlalchemy as sa
 
 from anchord.app.archive_config import ArchiveConfig, CapturesConfig, ItemsConfig, item_metadata
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from anchord.app.wiring import App
     from anchord.engine.archiving import Archiving
     from anchord.engine.parts import Parts
+    from anchord.ports.storage import LaneTable
 
+_MARKS = "marks"
+"""The row of the store that remembers what our items were marked with."""
 _SPREAD = 0.2
 """Waits are made longer by up to a fifth, never shorter: what a service asked for is kept."""
 
@@ -189,7 +193,8 @@ def open_archiving(app: App, parts: Parts) -> Iterator[Archiving | None]:
     with contextlib.ExitStack() as stack:
         store = sa.make_url(store_url(app.loaded)).render_as_string(hide_password=True)
         stack.enter_context(AccountLock(account_dir(app.loaded), keys.fingerprint, store))
-        items = item_archive(app.loaded, keys) if items_on(archive) else None
+        marks = remembered_marks(app.store.storage.lanes, keys)
+        items = item_archive(app.loaded, keys, marks) if items_on(archive) else None
         if items is not None:
             stack.callback(items.close)
         storing = StoringParts(
@@ -221,7 +226,22 @@ def capture_archive(loaded: Loaded, keys: Keys) -> Wayback:
     )
 
 
-def item_archive(loaded: Loaded, keys: Keys) -> ArchiveOrg:
+def remembered_marks(lanes: LaneTable, keys: Keys) -> tuple[str, ...]:
+    """Return what items of this store may be marked with: by these keys, and by all before them.
+
+    Kept in the store before anything is marked, so that items stay ours when keys are renewed.
+    """
+    from anchord.adapters.archives.item import mark_of
+
+    lane = lanes.get(_MARKS)
+    known = msgspec.json.decode(lane.seen or b"[]", type=tuple[str, ...])
+    marks = tuple(dict.fromkeys((mark_of(keys), *known)))
+    if not set(marks) <= set(known):
+        lanes.put(msgspec.structs.replace(lane, seen=msgspec.json.encode(marks)))
+    return marks
+
+
+def item_archive(loaded: Loaded, keys: Keys, marks: tuple[str, ...] = ()) -> ArchiveOrg:
     """Return archive.org's items as configured."""
     from anchord.adapters.archives.item import ArchiveOrg, Limits
 
@@ -231,6 +251,7 @@ def item_archive(loaded: Loaded, keys: Keys) -> ArchiveOrg:
         contact=archive.contact,
         api_url=archive.items.api_url,
         s3_url=archive.items.s3_url,
+        marks=marks,
         limits=Limits(ask_s=archive.items.timeout_s),
     )
 

@@ -50,6 +50,11 @@ _FIELD_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _MAX_METADATA_CHARACTERS = 8_192
 
 
+def mark_of(keys: Keys) -> str:
+    """Return what external-identifier says of items that are made with these keys."""
+    return MARK + keys.fingerprint
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long and how much; a process that takes longer is ended."""
 
@@ -94,7 +99,7 @@ class ArchiveOrg:
                 f"archive: api_url ({api_url}) and s3_url ({s3_url}) must both be archive.org's "
                 "or both be on loopback: an item is read where it is written"
             )
-        self._marks = tuple(marks) or (MARK + keys.fingerprint,)
+        self._marks = tuple(marks) or (mark_of(keys),)
         self._limits = limits or Limits()
         suffix = f"{USER_AGENT} ({clean_words(contact)})".encode("ascii", "replace").decode()
         opening = messages.Opening(keys.access, keys.secret, suffix, api, s3)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from anchord.core.storage import Lane, StoredCounts
 
 _SHOWN = 10
+_NOTES = frozenset({"claims", "marks"})
+"""Rows that remember something; nothing goes by them."""
 
 
 def describe(app: App) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def describe(app: App) -> dict[str, Any]:
         "without_page": _without_page(app, counts),
         "bundles": {state.value: counts.files.get(state, 0) for state in FileState},
         "unpacked": counts.unpacked,
-        "lanes": [_lane(lane, now) for lane in lanes],
+        "lanes": [_lane(lane, now) for lane in lanes if lane.name not in _NOTES],
         "alerts": alerts(lanes),
         "missing": app.archive_gaps(),
         "parked": _parked(app),
