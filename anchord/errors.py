@@ -108,3 +108,7 @@ class FatalError(AnchordError):
     """Our own state is unsafe: stop, and let a person look."""
 
     exit_code = 4
+
+
+class DiskError(FatalError):
+    """The disk is full or failed; nothing of what was to be written is kept."""

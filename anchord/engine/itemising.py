@@ -16,12 +16,16 @@ from anchord.engine.item_lane import READS, UPLOADS, Desk
 from anchord.engine.packing import Packing
 from anchord.engine.shelving import Shelving
 from anchord.engine.uploading import Uploading
+from anchord.errors import DiskError
 
 if TYPE_CHECKING:
     from anchord.engine.calls import Calls
     from anchord.engine.storing import StoringParts
 
 _MANY = 1_000_000
+SPOOL = "spool"
+"""The lane of what is written to our own disk before it is sent."""
+_DISK_S = 600
 
 
 class ItemReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +59,7 @@ class Itemising:
 
     def recover(self, now: int) -> None:
         """Look after what a killed process left: what it was sending is looked for first."""
-        for name in (UPLOADS, READS):
+        for name in (UPLOADS, READS, SPOOL):
             lane = self._desk.lane(name)
             healed = pacing.healed(lane, now)
             if healed != lane:
@@ -69,8 +73,7 @@ class Itemising:
             now: Unix seconds.
             calls: has the lanes "upload" and "metadata".
         """
-        self._closing.step(now)
-        self._packing.step(now)
+        self._fill_spool(now)
         self._shelving.step(now, calls)
         self._uploading.step(now, calls)
         done, refused = self._desk.take_tally()
@@ -78,9 +81,27 @@ class Itemising:
 
     def next_moment(self, now: int) -> int | None:
         """Return when a step can do something; None: nothing waits but calls in flight."""
-        stages = (self._closing, self._packing, self._shelving, self._uploading)
-        moments = [stage.next_moment(now) for stage in stages]
+        moments = [stage.next_moment(now) for stage in (self._shelving, self._uploading)]
+        opens = pacing.open_at(self._desk.lane(SPOOL), now)
+        filling = [stage.next_moment(now) for stage in (self._closing, self._packing)]
+        moments += [max(at, opens or at) for at in filling if at is not None]
         return min((max(at, now) for at in moments if at is not None), default=None)
+
+    def _fill_spool(self, now: int) -> None:
+        """Write what is to be sent; a disk that takes nothing holds up nothing else."""
+        lane = self._desk.lane(SPOOL)
+        if pacing.open_at(lane, now) != now:
+            return
+        try:
+            self._closing.step(now)
+            self._packing.step(now)
+        except DiskError as error:
+            note, row = str(error), lane.strikes + 1
+            lane = pacing.paused(lane, now + _DISK_S, now, code="disk", note=note, strikes=row)
+            self._desk.keep(msgspec.structs.replace(lane, alert=note))
+        else:
+            if lane.code is not None:
+                self._desk.keep(pacing.works(lane, now))
 
     def unfinished(self) -> int:
         """Return how many files are on their way, parked ones left out."""

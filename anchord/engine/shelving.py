@@ -7,6 +7,7 @@ some files a whole download, confirms it. A crash before a change is written cos
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from anchord.engine.day_closing import rebuild
 from anchord.engine.item_lane import READS, as_refusal
 from anchord.engine.item_loss import LOST_LOOKS, LOST_WAIT_S, gone
 from anchord.engine.uploading import LOOK_AGAIN_S, LOOKS
+from anchord.errors import DiskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +81,7 @@ class Shelving:
         for item in self._desk.table.items(("open", "closed"))[-_RECENT:]:
             for file in self._desk.table.files(item.id):
                 if file.state is FileState.GONE or file.confirmed_at is not None:
-                    self._desk.spool.remove(file.name)
+                    self._remove(file.name)
 
     def _waits(self) -> list[int]:
         return _steps(self._desk.policy.check_after_s)
@@ -362,7 +364,12 @@ class Shelving:
         for change in changes:
             confirmed = change.columns.get("confirmed_at") is not None
             if confirmed or change.columns.get("state") is FileState.GONE:
-                self._desk.spool.remove(change.file.name)
+                self._remove(change.file.name)
+
+    def _remove(self, name: str) -> None:
+        """Take a file away; where the disk refuses, the sweep of a later process does it."""
+        with contextlib.suppress(DiskError):
+            self._desk.spool.remove(name)
 
 
 def _to_fetch(file: ItemFile) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from anchord.adapters.disk import sync_folder
-from anchord.errors import FatalError
+from anchord.errors import DiskError, FatalError
 from anchord.ports.archive import Packed
 
 _VERSION = 20
@@ -58,8 +58,8 @@ class FolderSpool:
         member and the directory in memory, however long the file gets.
 
         Raises:
-            FatalError: the disk failed or is full, and nothing is left behind; a name that cannot
-                be one, twice the same, or no member at all.
+            DiskError: the disk failed or is full, and nothing is left behind.
+            FatalError: a name that cannot be one, twice the same, or no member at all.
         """
         with self._writing(name) as out:
             writer = _ZipWriter(out, min(max_bytes, _MAX_BYTES))
@@ -270,8 +270,8 @@ def _discard(part: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _broken(path: Path, error: OSError) -> FatalError:
-    return FatalError(
+def _broken(path: Path, error: OSError) -> DiskError:
+    return DiskError(
         f"{path} cannot be written: {error.strerror or 'input/output error'}; nothing of it is "
         "kept, make room or repair the disk and run again"
     )

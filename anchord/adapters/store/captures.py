@@ -154,17 +154,21 @@ class Captures:
         All of their moments are of that clock, so each that lies ahead becomes now. What they look
         back to moves with the submit. One being sent waits for nothing: its submit tells.
         """
-        waits = table.c.next_attempt_at > latest
-        waits |= table.c.next_attempt_at.is_(None) & (table.c.submitted_at > latest)
-        late = table.c.state.in_(sorted(states)) & waits
+        put_off = table.c.state.in_(sorted(states)) & (table.c.next_attempt_at > latest)
+        sending = table.c.state == CaptureState.SENDING.value
+        late = [put_off]
+        if CaptureState.SENDING in states:
+            late.append(sending & (table.c.submitted_at > latest))
         ahead = sa.case((table.c.submitted_at > now, table.c.submitted_at - now), else_=0)
         values: dict[str, Any] = {name: _no_later(table.c[name], now) for name in _MOMENTS}
         values |= {"since_at": table.c.since_at - ahead, "version": table.c.version + 1}
         with self._database.reading() as connection:
-            if connection.execute(sa.select(table.c.id).where(late).limit(1)).first() is None:
+            found = [connection.execute(sa.select(table.c.id).where(one).limit(1)) for one in late]
+            if not any(rows.first() for rows in found):
                 return 0
         with self._database.writing() as connection:
-            return connection.execute(sa.update(table).where(late).values(values)).rowcount
+            healing = sa.update(table).values(values)
+            return sum(connection.execute(healing.where(one)).rowcount for one in late)
 
     def change(self, changes: Sequence[CaptureChange], lanes: Sequence[Lane] = ()) -> int:
         """Change captures, append intents and keep lanes in one transaction.
