@@ -135,17 +135,24 @@ class ArchiveOrg:
         return read_headroom(reply.status, reply.body, _wait(reply))
 
     def describe(self, identifier: str) -> ItemSeen | Refused:
-        """Read an item's metadata once, and what became of its tasks if there are any."""
+        """Read an item's metadata once, and what became of its tasks if there may be any.
+
+        An item that nobody has yet may be one whose first task waits, or failed: metadata is
+        silent about those.
+        """
         bad = _bad_identifier(identifier)
         seen = bad or self._metadata(identifier, self._marks)
-        if isinstance(seen, Refused) or not seen.pending_tasks or seen.failed_tasks:
+        if isinstance(seen, Refused) or seen.dark or seen.failed_tasks:
+            return seen
+        if seen.exists and not seen.pending_tasks:
             return seen
         reply = self._ask(messages.AskTasks(identifier))
         tasks = None if isinstance(reply, Refused) else read_tasks(reply.status, reply.body)
         # Without a summary it stays at what the metadata said: tasks are pending.
         if tasks is None:
             return seen
-        return msgspec.structs.replace(seen, failed_tasks=tasks.failed)
+        pending = seen.pending_tasks or tasks.pending
+        return msgspec.structs.replace(seen, pending_tasks=pending, failed_tasks=tasks.failed)
 
     def upload(
         self, identifier: str, name: str, path: Path, md5: bytes, metadata: Mapping[str, str]
