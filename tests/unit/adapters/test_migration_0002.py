@@ -175,5 +175,5 @@ def test_init_migrates_an_older_store_and_says_which(tmp_path):
     assert refused.code != 0
     assert "schema 0001" in refused.err
     ran = anchord("init", tmp_path, "--json")
-    assert (ran.code, ran.json["made"]) == (0, [str(path)])
+    assert (ran.code, ran.json["made"], ran.json["migrated"]) == (0, [], [str(path)])
     assert anchord("status", config=tmp_path / "anchord.toml").code == 0

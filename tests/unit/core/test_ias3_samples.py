@@ -177,6 +177,8 @@ def _metadata(
     service: ItemService, archive: ArchiveOrg, answer: bytes, expected: Seen, _folder: Path
 ) -> None:
     service.say("metadata", answer)
+    nothing = dict.fromkeys(("queued", "running", "error", "paused"), 0)
+    service.say("tasks", json_reply({"success": True, "value": {"summary": nothing}}))
     got = archive.describe("xfetch")
     assert isinstance(got, ItemSeen)
     assert (got.exists, got.dark) == expected
