@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("shared_data"):
             item.add_marker(pytest.mark.skip(reason="../shared/data is absent"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _heed_interrupts() -> None:
+    """Let processes that tests start heed Ctrl-C, also where the suite runs in the background.
+
+    A shell starts what is in the background with SIGINT ignored, and that is inherited.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
