@@ -85,7 +85,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     submitted_at: int | None = None
     """When the last submit was made; a job id is no key for an attempt, this is."""
     deadline_at: int | None = None
-    """When an unfinished job is given up and the index is asked."""
+    """When an unfinished job is given up and the index is asked. Of one that is looked for: when it
+    is submitted again, if nothing is found; None: it is parked then."""
     since_at: int | None = None
     """A capture counts from this moment on: the submit, or the age that may be adopted."""
     timestamp: str | None = None

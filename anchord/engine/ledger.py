@@ -17,6 +17,7 @@ import msgspec
 
 from anchord.core import event
 from anchord.core.canonical import pith_number
+from anchord.core.capture import moment_of
 from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
 from anchord.core.moment import utc
 from anchord.core.storage import Intent
@@ -94,8 +95,6 @@ def capture_series(parts: Parts, capture: Capture, now: int) -> Intent:
     Raises:
         FatalError: a part of the receipt is missing; nothing is signed on less than a replay.
     """
-    from anchord.core.capture import moment_of
-
     if capture.timestamp is None or capture.final_url is None or capture.sha256 is None:
         raise FatalError(f"capture {capture.id} was not replayed, and must not be signed for")
     if capture.http_status is None or not capture.x_archive_src:
