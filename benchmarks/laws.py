@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _ENOUGH = 0.95
 """Share of the submits that the limits allow, which must have been used while work waited."""
+_SEEN_S = 2
+"""Seconds of a free slot, a capture, at most: how often the account is asked while work waits."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,9 @@ def judge(
         if not over and (waiting or counts.unclaimed):
             laws[f"at least {_ENOUGH:.0%} of the allowed submits are used"] = (
                 used >= _ENOUGH * allowed
+            )
+            laws["no slot idles longer than the two seconds it takes to see that it is free"] = (
+                report.idle_slot_seconds <= _SEEN_S * report.accepted
             )
     elif over:
         laws["every live event replays, after those that vanished were looked for"] = not false
