@@ -60,6 +60,15 @@ def default_calendars() -> list[CalendarConfig]:
     return [CalendarConfig(url=url, uris=[uri]) for url, uri in pairs]
 
 
+class AuthorityConfig(Section, frozen=True, kw_only=True):
+    """One time-stamping authority (RFC 3161)."""
+
+    url: str
+    """Where requests are posted; https, or http on loopback."""
+    certificates: str
+    """PEM file with the root certificate, and intermediate ones, that its tokens must lead to."""
+
+
 class AnchoringConfig(Section, frozen=True, kw_only=True):
     """How records get into Bitcoin."""
 
@@ -82,6 +91,10 @@ class AnchoringConfig(Section, frozen=True, kw_only=True):
     """Blocks after which the last check is made."""
     sign_submitted: bool = True
     """Also sign `timestamp_submitted` events."""
+    not_before: bool = False
+    """Let each batch carry the hash of a recent block, which proves that it is not older."""
+    authorities: list[AuthorityConfig] = msgspec.field(default_factory=list)
+    """Time-stamping authorities that give each batch a token; `[[anchoring.authorities]]`."""
     calendars: list[CalendarConfig] = msgspec.field(default_factory=default_calendars)
     """The calendars; `[[anchoring.calendars]]` tables replace the default four."""
 
@@ -134,6 +147,14 @@ class HeadersConfig(Section, frozen=True, kw_only=True):
     explorers: ExplorersConfig = msgspec.field(default_factory=ExplorersConfig)
 
 
+class LedgerConfig(Section, frozen=True, kw_only=True):
+    """The log over all events."""
+
+    origin: str = ""
+    """Name of the log and of the key that signs its checkpoints, best a host name and a path:
+    `registry.example.org/anchord`. Empty: signer.signer_id. Never change it: it makes a new log."""
+
+
 class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
@@ -141,6 +162,7 @@ class Config(Section, frozen=True, kw_only=True):
     signer: SignerConfig = msgspec.field(default_factory=SignerConfig)
     anchoring: AnchoringConfig = msgspec.field(default_factory=AnchoringConfig)
     headers: HeadersConfig = msgspec.field(default_factory=HeadersConfig)
+    ledger: LedgerConfig = msgspec.field(default_factory=LedgerConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
 
 

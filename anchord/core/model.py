@@ -106,7 +106,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """"sealed" (anchord's own, with nonces and tiles) or "adopted" (one record, no nonce)."""
     state: BatchState
     root: bytes
-    """Where `proof` starts: the Merkle root, or the record's digest when adopted."""
+    """Where `proof` starts: the Merkle root together with the trailer, or the record's digest when
+    adopted."""
     size: int
     driving: int
     """How many records stand where this batch stands."""
@@ -125,6 +126,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     anchored_at: int | None = None
     final_at: int | None = None
     note: str | None = None
+    trailer: bytes | None = None
+    """What the root carries beside the tree; see `anchord.core.trailer`."""
+    not_before_height: int | None = None
+    """Height of the block whose hash the trailer ends with."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):

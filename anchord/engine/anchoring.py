@@ -15,7 +15,7 @@ from anchord.core.merkle import leaves
 from anchord.core.model import Batch, BatchChange, BatchState, NewSeries, Pending, Submission
 from anchord.core.proof import attach, merge, parse_timestamp
 from anchord.core.retry import next_attempt
-from anchord.engine import ledger
+from anchord.engine import carrying, ledger
 from anchord.engine.lanes import Lanes
 from anchord.engine.parts import RARELY, Parts
 from anchord.engine.proofs import proof_of, written
@@ -55,7 +55,7 @@ def seal(parts: Parts, now: int) -> Batch | None:
         return nonces, leaves(digests, nonces)
 
     urls = [calendar.url for calendar in parts.calendars]
-    return parts.store.batches.seal(now, urls, make_tile)
+    return parts.store.batches.seal(now, urls, make_tile, carrying.carried(parts))
 
 
 class Submitting:

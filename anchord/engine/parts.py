@@ -33,6 +33,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What events call the chain: "bitcoin", or "bitcoin-<network>" for test networks."""
     wayback_url: str = "https://web.archive.org"
     """Where capture URLs in events begin; another one is no Wayback Machine, and shows so."""
+    origin: str = "anchord"
+    """Name of the log of events, and of the key that signs its checkpoints."""
+    not_before: bool = False
+    """Let batches carry the hash of a recent block."""
+    authorities: tuple[str, ...] = ()
+    """Addresses of the time-stamping authorities batches get tokens from."""
     item_host: str = "archive.org"
     """What events call the place of items; another one shows that it is a stand-in."""
 

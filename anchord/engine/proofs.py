@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anchord.core import trailer
 from anchord.core.merkle import NODE, TILE, leaves, levels, root, suffixes
 from anchord.core.model import BatchState
 from anchord.core.proof import (
@@ -38,7 +39,7 @@ def check_root(batch: Batch) -> None:
         return
     tiles, rest = divmod(len(batch.tile_roots or b""), NODE)
     whole = not rest and tiles == -(-batch.size // TILE) and tiles > 0
-    if not whole or root(batch.tile_roots or b"") != batch.root:
+    if not whole or trailer.root_of(root(batch.tile_roots or b""), batch.trailer) != batch.root:
         raise FatalError(f"batch {batch.id}: tile roots do not lead to its root: damaged")
 
 
@@ -58,8 +59,8 @@ def proof_of(batch: Batch) -> Timestamp | None:
 
 
 _NODE_STEP = b"\xf1\x20" + bytes(NODE) + b"\x08"
-_ABOVE = b"\xf0\x10" + bytes(16) + b"\x08" + 30 * _NODE_STEP
-"""The longest way from a record to its batch's root: a nonce, and a billion leaves."""
+_ABOVE = b"\xf0\x10" + bytes(16) + b"\x08" + 30 * _NODE_STEP + trailer.steps(bytes(2 * NODE))
+"""The longest way from a record to its batch's root: a nonce, a billion leaves, a whole trailer."""
 
 
 def written(timestamp: Timestamp, kind: str) -> bytes:
@@ -119,7 +120,8 @@ class Joiner:
         self.check(tile)
         if self._batch.kind == "adopted":
             return [join(member.digest, b"", self._proof) for member in tile.members]
-        tail = suffixes(self._upper, self._proof, tile.tile, tile.tile + 1)[0]
+        above = trailer.steps(self._batch.trailer) + self._proof
+        tail = suffixes(self._upper, above, tile.tile, tile.tile + 1)[0]
         first = tile.members[0].index - tile.tile * TILE
         stop = first + len(tile.members)
         ends = suffixes(levels(tile.leaves), tail, first, stop)

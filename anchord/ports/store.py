@@ -7,10 +7,15 @@ the database, FatalError when its contents contradict themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from anchord.ports.log import StoredCheckpoint
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from anchord.core.model import (
@@ -26,7 +31,19 @@ if TYPE_CHECKING:
         Tile,
     )
     from anchord.core.reference import Reference
+    from anchord.ports.log import LogTable, PullTable, TokenTable
     from anchord.ports.storage import StorageTables
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch that is being sealed takes along beside its records."""
+
+    checkpoints: Sequence[StoredCheckpoint] = ()
+    """Those that wait, oldest first."""
+    block: tuple[int, bytes] | None = None
+    """Height and hash (in the order Bitcoin hashes it) of a recent block."""
+    authorities: Sequence[str] = ()
+    """Addresses of the time-stamping authorities to ask for a token."""
 
 
 class RecordTable(Protocol):
@@ -65,6 +82,7 @@ class BatchTable(Protocol):
         now: int,
         urls: Sequence[str],
         make_tile: Callable[[list[bytes]], tuple[bytes, bytes]],
+        carried: Carried | None = None,
     ) -> Batch | None:
         """Put all waiting records into one batch; None when none waits."""
         ...
@@ -296,6 +314,21 @@ class Store(Protocol):
     @property
     def storage(self) -> StorageTables:
         """Captures, items, and the lanes they go by."""
+        ...
+
+    @property
+    def log(self) -> LogTable:
+        """The log over all events."""
+        ...
+
+    @property
+    def tokens(self) -> TokenTable:
+        """RFC 3161 tokens."""
+        ...
+
+    @property
+    def pulls(self) -> PullTable:
+        """What was fetched from mirrors."""
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -22,15 +23,19 @@ from anchord.adapters.store.ledger import cut_series, insert_series
 from anchord.adapters.store.schema import (
     batch_pendings,
     batches,
+    checkpoints,
     pendings,
     records,
     submissions,
     tiles,
 )
+from anchord.adapters.store.tokens import intend_tokens
 from anchord.core.merkle import TILE
 from anchord.core.merkle import root as merkle_root
 from anchord.core.model import Batch, BatchChange, BatchState, Member, Tile
+from anchord.core.trailer import root_of, trailer
 from anchord.errors import FatalError
+from anchord.ports.store import Carried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +47,13 @@ class Batches:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def seal(self, now: int, urls: Sequence[str], make_tile: MakeTile) -> Batch | None:
+    def seal(
+        self,
+        now: int,
+        urls: Sequence[str],
+        make_tile: MakeTile,
+        carried: Carried | None = None,
+    ) -> Batch | None:
         """Put all waiting records into one new batch, with an intent row per calendar.
 
         One transaction: after a crash either the whole batch is there or none of it. Memory
@@ -66,11 +77,13 @@ class Batches:
             if not size:
                 connection.execute(sa.delete(batches).where(batches.c.id == batch_id))
                 return None
+            beside = _carry(connection, batch_id, carried or Carried(), now)
             values = {
-                "root": merkle_root(b"".join(roots)),
+                "root": root_of(merkle_root(b"".join(roots)), beside["trailer"]),
                 "tile_roots": b"".join(roots),
                 "size": size,
                 "driving": size,
+                **beside,
             }
             connection.execute(sa.update(batches).where(batches.c.id == batch_id).values(values))
             intend(connection, batch_id, urls, now, 1)
@@ -181,6 +194,20 @@ class Batches:
             state = BatchState.SUBMITTED if row.submitted_at else BatchState.SEALED
             values = {"state": state.value, "note": None, "next_check_at": now}
             connection.execute(sa.update(batches).where(batches.c.id == batch_id).values(values))
+
+
+def _carry(connection: sa.Connection, batch_id: int, carried: Carried, now: int) -> dict[str, Any]:
+    """Let a batch take along what waits beside its records; return the columns that say so."""
+    sizes = [checkpoint.size for checkpoint in carried.checkpoints]
+    taken = sa.update(checkpoints).where(
+        checkpoints.c.size.in_(sizes), checkpoints.c.batch_id.is_(None)
+    )
+    if connection.execute(taken.values(batch_id=batch_id)).rowcount != len(sizes):
+        raise FatalError("a checkpoint went into another batch meanwhile: two passes wrote at once")
+    intend_tokens(connection, batch_id, carried.authorities, now)
+    height, block_hash = carried.block or (None, None)
+    digests = [sha256(checkpoint.note).digest() for checkpoint in carried.checkpoints]
+    return {"trailer": trailer(digests, block_hash), "not_before_height": height}
 
 
 def _change(connection: sa.Connection, item: BatchChange) -> None:

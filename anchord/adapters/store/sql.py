@@ -13,9 +13,12 @@ from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import check_revision, connect, sqlite_path
 from anchord.adapters.store.ledger import Ledger
+from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
+from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.storage import Storage
+from anchord.adapters.store.tokens import Tokens
 from anchord.errors import ConfigError, StoreBusyError
 
 if TYPE_CHECKING:
@@ -49,6 +52,9 @@ class SqlStore:
         self.counts = Counts(database, known_uris)
         self.lookup = Lookup(database)
         self.storage = Storage(database)
+        self.log = Log(database)
+        self.tokens = Tokens(database)
+        self.pulls = Pulls(database)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""

@@ -1,0 +1,72 @@
+"""RFC 3161 tokens of batches: intents, and what came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.schema import tokens
+from anchord.ports.log import StoredToken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anchord.adapters.store.connection import Database
+
+
+class Tokens:
+    """The table of tokens."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, now: int) -> list[StoredToken]:
+        """Return intents whose time has come, oldest batch first."""
+        return self._many(tokens.c.next_attempt_at <= now)
+
+    def of_batch(self, batch_id: int) -> list[StoredToken]:
+        """Return the tokens and intents of a batch, by address."""
+        return self._many(tokens.c.batch_id == batch_id)
+
+    def store(self, batch_id: int, url: str, raw: bytes, now: int) -> None:
+        """Keep a token that was verified."""
+        values = {"raw": raw, "answered_at": now, "next_attempt_at": None, "last_error": None}
+        self._change(batch_id, url, values)
+
+    def postpone(self, batch_id: int, url: str, at: int | None, error: str) -> None:
+        """Write down a failed try; `at` None: it was the last one."""
+        tried = {"attempts": tokens.c.attempts + 1}
+        self._change(batch_id, url, {"next_attempt_at": at, "last_error": error, **tried})
+
+    def intend(self, batch_id: int, urls: Sequence[str], now: int) -> None:
+        """Write the intent to get a token from each authority; one that is there stays."""
+        with self._database.writing() as connection:
+            intend_tokens(connection, batch_id, urls, now)
+
+    def _change(self, batch_id: int, url: str, values: dict[str, Any]) -> None:
+        mine = sa.and_(tokens.c.batch_id == batch_id, tokens.c.url == url)
+        with self._database.writing() as connection:
+            connection.execute(sa.update(tokens).where(mine).values(values))
+
+    def _many(self, where: sa.ColumnElement[bool]) -> list[StoredToken]:
+        query = sa.select(tokens).where(where).order_by(tokens.c.batch_id, tokens.c.url)
+        with self._database.reading() as connection:
+            return [
+                StoredToken(**{n: getattr(row, n) for n in StoredToken.__struct_fields__})
+                for row in connection.execute(query)
+            ]
+
+
+def intend_tokens(connection: sa.Connection, batch_id: int, urls: Sequence[str], now: int) -> None:
+    """Write the intents of one batch within a transaction."""
+    known = set(
+        connection.execute(sa.select(tokens.c.url).where(tokens.c.batch_id == batch_id)).scalars()
+    )
+    for url in dict.fromkeys(urls):
+        if url not in known:
+            connection.execute(
+                sa.insert(tokens).values(
+                    batch_id=batch_id, url=url, attempts=0, next_attempt_at=now
+                )
+            )

@@ -1,0 +1,1 @@
+"""Audits: every claim re-derived, not believed. Nothing here writes."""

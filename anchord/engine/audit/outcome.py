@@ -1,0 +1,140 @@
+"""What one part of an audit found, in a form that processes can send and that adds up."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from anchord.core.audit import AuditOptions, AuditReport, Coverage
+from anchord.core.finding import Finding, Findings, Part, Severity
+from anchord.core.standing import Standing, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Drawn(NamedTuple):
+    """A storage event whose copy is to be fetched again."""
+
+    rank: int
+    event_id: str
+    event_type: str
+    payload: Mapping[str, Any]
+
+
+class Outcome:
+    """Findings, tallies and counts of one audit, or of one chunk of it.
+
+    Args:
+        options: what was asked; chunks of one audit have the same.
+    """
+
+    def __init__(self, options: AuditOptions) -> None:
+        self._options = options
+        self._findings = Findings()
+        self._tally = Tally(options.now)
+        self._counts: Counter[str] = Counter()
+        self._keys: dict[str, str] = {}
+        self._claims: list[Drawn] = []
+
+    def find(
+        self, code: str, severity: Severity, part: Part, subject: str, what: str, todo: str
+    ) -> None:
+        """Note one thing that is wrong, or worth knowing."""
+        self._findings.add(
+            Finding(code=code, severity=severity, part=part, subject=subject, what=what, todo=todo)
+        )
+
+    def count(self, name: str, count: int = 1) -> None:
+        """Add to one number of `Coverage`."""
+        self._counts[name] += count
+
+    def stand(self, standing: Standing, count: int = 1) -> None:
+        """Count records that stand alike."""
+        self._tally.add(standing, count)
+
+    def know(self, key_id: str, words: str) -> None:
+        """Note whose signatures were checked, by which trust."""
+        self._keys[key_id] = words
+
+    def offer(self, event_id: str, event_type: str, payload: Mapping[str, Any]) -> None:
+        """Offer a stored copy to be fetched again; the same few are drawn whatever the order."""
+        if self._options.online:
+            drawn = sha256(f"{self._options.seed} {event_id}".encode()).digest()
+            # The smallest hashes win; a heap keeps its smallest at hand, so they are negative.
+            self._push(Drawn(-int.from_bytes(drawn, "big"), event_id, event_type, payload))
+
+    def _push(self, entry: Drawn) -> None:
+        if any(known.event_id == entry.event_id for known in self._claims):
+            return
+        if len(self._claims) < (self._options.online or 0):
+            heapq.heappush(self._claims, entry)
+        elif entry[:2] > self._claims[0][:2]:
+            heapq.heapreplace(self._claims, entry)
+
+    def merge(self, other: Outcome) -> None:
+        """Take in another chunk."""
+        self._findings.merge(other._findings.sorted(), other._findings.counts.copy())
+        self._tally.merge(other._tally)
+        self._counts.update(other._counts)
+        self._keys.update(other._keys)
+        for entry in other._claims:
+            self._push(entry)
+
+    @property
+    def drawn(self) -> list[Drawn]:
+        """Copies to fetch again, in a stable order."""
+        return sorted(self._claims, key=lambda entry: entry[:2], reverse=True)
+
+    def report(
+        self,
+        *,
+        source: str,
+        kind: str,
+        sampled: str | None,
+        checkpoint: str | None,
+        chain: str | None,
+    ) -> AuditReport:
+        """Judge what was found."""
+        completeness = self._tally.result()
+        coverage = msgspec.convert(dict(self._counts), Coverage)
+        reasons = tuple(self._reasons(coverage))
+        broken = self._findings.count(Severity.BROKEN)
+        return AuditReport(
+            source=source,
+            kind=kind,
+            created_at=self._options.now,
+            result="broken" if broken else ("not proved" if reasons else "sound"),
+            reasons=reasons,
+            sampled=sampled,
+            keys=tuple(f"{key_id}: {words}" for key_id, words in sorted(self._keys.items())),
+            checkpoint=checkpoint,
+            chain=chain,
+            completeness=completeness,
+            coverage=coverage,
+            findings=tuple(self._findings.sorted()),
+            counts=_by_code(self._findings.counts),
+        )
+
+    def _reasons(self, coverage: Coverage) -> list[str]:
+        reasons = []
+        if broken := self._findings.count(Severity.BROKEN):
+            reasons.append(f"{broken:,} findings say that evidence does not hold")
+        if coverage.headers_missing:
+            reasons.append(f"{coverage.headers_missing:,} blocks could not be checked: no header")
+        if coverage.foreign_events and not coverage.events:
+            reasons.append("no event could be checked: give the signer's key with --key")
+        if not coverage.records_counted:
+            reasons.append("there is nothing to audit")
+        return reasons
+
+
+def _by_code(counts: Mapping[tuple[Severity, str], int]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for (_, code), count in counts.items():
+        found[code] += count
+    return dict(sorted(found.items()))
