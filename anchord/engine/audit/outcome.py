@@ -17,6 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report says of an audit beside what the outcome holds; fields as `report` takes them.
+
+    `outcome.report(**msgspec.structs.asdict(facts))` makes the report.
+    """
+
+    source: str
+    """What was audited, in words."""
+    kind: str
+    """`store`, `tree` or `bundles`."""
+    sampled: str | None = None
+    """What was left out, in words; None: nothing."""
+    checkpoint: str | None = None
+    """Newest checkpoint that was checked, as a signed note."""
+    chain: str | None = None
+    """Which block chain the headers are of; None when none was asked for."""
+
+
 class Drawn(NamedTuple):
     """A storage event whose copy is to be fetched again."""
 
