@@ -1,4 +1,4 @@
-"""A store of the first schema becomes one of the second and keeps everything it had."""
+"""A store of any older schema becomes one of today and keeps everything it had."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ BLOB = bytes(range(32))
 VALUES = {"INTEGER": 7, "BIGINT": 2**33, "SMALLINT": 1, "TEXT": "text", "BLOB": BLOB}
 
 
-def at_first_schema(path):
-    """Make a store as the first anchord did, with a row in every table; return its rows."""
+def at_first_schema(path, revision="0001"):
+    """Make a store as an older anchord did, with a row in every table; return its rows."""
     engine = database.connect(url_of(path))
     config = Config()
     config.set_main_option("script_location", str(FOLDER))
     with engine.execution_options(writes=True).begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(config, revision)
         old = sa.MetaData()
         old.reflect(connection)
         for table in old.tables.values():
@@ -47,9 +47,9 @@ def at_first_schema(path):
 def filled(table, number):
     values = {column.name: VALUES[str(column.type)] for column in table.columns}
     for column in table.columns:
-        if column.name in {"id", "seq", "record_id", "batch_id", "tile"}:
+        if column.name in {"id", "seq", "record_id", "batch_id", "tile", "file_id", "day"}:
             values[column.name] = number
-        if column.name in {"url", "uri", "calendar"}:
+        if column.name in {"url", "uri", "calendar", "identifier", "name"}:
             values[column.name] = f"https://{number}.example.org"
     known = {"scheme": 3, "kind": "sealed", "state": "anchored", "size": 9, "year": None}
     values |= {name: value for name, value in known.items() if name in values}
@@ -93,13 +93,24 @@ def schema_of(path):
     return tables, indexes
 
 
-def test_every_row_is_kept_and_what_is_new_begins_at_nothing(tmp_path):
+NEW = {
+    "0001": {
+        "batches": {"packed": 0, "claimed": 0, "trailer": None, "not_before_height": None},
+        "series": {"file_id": None},
+    },
+    "0002": {"batches": {"trailer": None, "not_before_height": None}},
+}
+"""By revision a store is brought up from: the columns it gets, and what stands in them."""
+
+
+@pytest.mark.parametrize("revision", NEW)
+def test_every_row_is_kept_and_what_is_new_begins_at_nothing(tmp_path, revision):
     path = tmp_path / "anchord.db"
-    before = at_first_schema(path)
+    before = at_first_schema(path, revision)
     assert all(before.values()), "every table has rows"
     assert database.create(url_of(path)) is True
     after = contents(path)
-    new = {"batches": {"packed": 0, "claimed": 0}, "series": {"file_id": None}}
+    new = NEW[revision]
     for name, rows in before.items():
         if name != "alembic_version":
             assert after[name] == [{**row, **new.get(name, {})} for row in rows], name
