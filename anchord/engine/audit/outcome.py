@@ -58,6 +58,7 @@ class Outcome:
         self._counts: Counter[str] = Counter()
         self._keys: dict[str, str] = {}
         self._claims: list[Drawn] = []
+        self._doubts: Counter[str] = Counter()
 
     def find(
         self, code: str, severity: Severity, part: Part, subject: str, what: str, todo: str
@@ -78,6 +79,15 @@ class Outcome:
     def know(self, key_id: str, words: str) -> None:
         """Note whose signatures were checked, by which trust."""
         self._keys[key_id] = words
+
+    def doubt(self, why: str, count: int = 1) -> None:
+        """Note something that ought to be checked and could not be: the result is not `sound`.
+
+        Args:
+            why: in words that stand after a number: `events are signed by a key nobody gave`.
+            count: how many things it is about.
+        """
+        self._doubts[why] += count
 
     def offer(self, event_id: str, event_type: str, payload: Mapping[str, Any]) -> None:
         """Offer a stored copy to be fetched again; the same few are drawn whatever the order."""
@@ -100,6 +110,7 @@ class Outcome:
         self._tally.merge(other._tally)
         self._counts.update(other._counts)
         self._keys.update(other._keys)
+        self._doubts.update(other._doubts)
         for entry in other._claims:
             self._push(entry)
 
@@ -146,6 +157,7 @@ class Outcome:
             reasons.append(f"{coverage.headers_missing:,} blocks could not be checked: no header")
         if coverage.foreign_events and not coverage.events:
             reasons.append("no event could be checked: give the signer's key with --key")
+        reasons += [f"{count:,} {why}" for why, count in sorted(self._doubts.items())]
         if not coverage.records_counted:
             reasons.append("there is nothing to audit")
         return reasons
