@@ -1,4 +1,4 @@
-"""Finding what `anchord verify` is asked about: targets, keys, headers, and what to compare with.
+"""Finding what `anchord verify` is asked about: targets, and what to compare with.
 
 Nothing here needs a configuration unless a record of a store is asked for.
 """
@@ -8,31 +8,23 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from anchord.app.config import load
-from anchord.app.wiring import App, SystemClock, chain_name
+from anchord.app.cli.witnesses import Witnesses
 from anchord.core.bundle import MAX_BUNDLE_BYTES
 from anchord.core.canonical import pith_suffix
-from anchord.core.key_document import from_document
-from anchord.core.keyring import OWN_TARGETS, REGISTRY_KEY, Keyring, PublicKey, make_keyring
 from anchord.core.proof import MAX_PROOF_BYTES
 from anchord.engine.dossier import Dossier, Expected
-from anchord.engine.header_view import HeaderView
-from anchord.errors import AnchordError, ConfigError, RefusedError, VerificationError
+from anchord.errors import ConfigError, RefusedError, VerificationError
 
 if TYPE_CHECKING:
     from anchord.engine.report import Report
-    from anchord.ports import HeaderSource
 
-DEFAULT_CONFIRMATIONS = 6
 _DIGEST_NAME = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}", re.ASCII)
 _SUFFIX_NAME = re.compile(r"[A-Za-z2-7]{26}", re.ASCII)
 
@@ -44,54 +36,23 @@ class Verifier:
         config_path: configuration named by the person, or None.
         about: file the evidence is about.
         digest: digest it is about, in hex.
-        keys: files of public key documents.
-        headers: header file.
-        network: of `headers`, `node` and `explorers`.
-        node: RPC address of a node.
-        cookie: its cookie file.
-        explorers: Esplora servers.
-        offline: open no connection.
-        confirmations: how many blocks are asked for.
+        asked: the options of `witness_options`, for `Witnesses`.
 
     Raises:
         ConfigError: options that contradict each other, or files that cannot be used.
     """
 
     def __init__(
-        self,
-        config_path: str | None,
-        *,
-        about: str | None,
-        digest: str | None,
-        keys: Sequence[str],
-        headers: str | None,
-        network: str | None,
-        node: str | None,
-        cookie: str | None,
-        explorers: Sequence[str],
-        offline: bool,
-        confirmations: int | None,
+        self, config_path: str | None, *, about: str | None, digest: str | None, **asked: Any
     ) -> None:
-        if offline and (node or explorers):
-            raise ConfigError("--offline opens no connection: leave out --node and --explorer")
-        if len(explorers) == 1:
-            raise ConfigError("--explorer: expected two servers or more, which must agree, got one")
-        self._config_path = config_path
+        self._witnesses = Witnesses(config_path, **asked)
         self._about, self._digest = about, _hex(digest)
-        self._given = [_read_key(Path(name)) for name in keys]
-        self._headers_file, self._network = headers, network or "mainnet"
-        self._node, self._cookie, self._explorers = node, cookie, explorers
-        self._offline, self._confirmations = offline, confirmations
-        self._sources: list[HeaderSource] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        for source in self._sources:
-            source.close()
-        if self._app is not None:
-            self._app.close()
+        self._witnesses.close()
 
     def each(self, targets: Sequence[str]) -> Iterator[Report]:
         """Yield a report a target; one that cannot be read is reported, not raised.
@@ -103,7 +64,7 @@ class Verifier:
             try:
                 yield from self._verify(target)
             except (RefusedError, VerificationError) as error:
-                yield Dossier(target, "unknown", self._view).refuse("target", error)
+                yield Dossier(target, "unknown", self._witnesses.view).refuse("target", error)
 
     def _verify(self, target: str) -> Iterator[Report]:
         from anchord.core.trust import Keys
@@ -113,16 +74,16 @@ class Verifier:
         if target != "-" and not Path(target).is_file():
             yield from self._records(target)
             return
-        raw = _read(target)
+        raw, who = _read(target), self._witnesses
         if is_day_manifest(raw):
-            keys = Keys(self._keyring, self._given)
+            keys = Keys(who.keyring, who.given)
             yield verify_day_manifest(target, raw, keys, partial(_beside, Path(target).parent))
         elif raw.lstrip()[:1] == b"{":
             yield verify_bundle(
-                target, raw, self._keyring, self._given, self._comparison(target), self._view
+                target, raw, who.keyring, who.given, self._comparison(target), who.view
             )
         else:
-            yield verify_ots(target, raw, self._comparison(target), self._view)
+            yield verify_ots(target, raw, self._comparison(target), who.view)
 
     def _records(self, target: str) -> Iterator[Report]:
         from anchord.app.cli.references import find_records
@@ -130,72 +91,22 @@ class Verifier:
 
         if target.endswith((".ots", ".json")):
             raise RefusedError(f"no file {target}: expected an .ots, a bundle, or a record's name")
-        if self._app is None:
+        who = self._witnesses
+        if who.app is None:
             raise ConfigError(
                 f"{target} is no file here, and without a configuration there is no store to find "
                 "a record in: name one with -c FILE or ANCHORD_CONFIG"
             )
-        store = self._app.store
+        store = who.app.store
         for record in find_records(store, target):
             yield verify_record(
-                store, record, self._keyring, self._given, self._comparison(target), self._view,
-                target,
+                store, record, who.keyring, who.given, self._comparison(target), who.view, target,
             )  # fmt: skip
 
     # -------------------------------------------------------------- what to compare with
 
     def _comparison(self, target: str) -> _Comparison:
         return _Comparison(target, self._about, self._digest)
-
-    # -------------------------------------------------------------- keys and headers
-
-    @cached_property
-    def _app(self) -> App | None:
-        """The configured anchord, where there is a configuration."""
-        named = self._config_path or os.environ.get("ANCHORD_CONFIG")
-        if named is None and not Path("anchord.toml").is_file():
-            return None
-        return App(load(self._config_path))
-
-    @cached_property
-    def _keyring(self) -> Keyring:
-        """The keyring; without one, the registry's published key alone."""
-        if self._app is not None and (self._app.key_dir / "keyring.toml").is_file():
-            return self._app.keyring
-        return make_keyring([REGISTRY_KEY])
-
-    @cached_property
-    def _view(self) -> HeaderView:
-        asked = self._confirmations
-        if asked is None:
-            config = None if self._app is None else self._app.config.anchoring
-            asked = DEFAULT_CONFIRMATIONS if config is None else config.confirmations
-        named = self._named_sources()
-        if named:
-            self._sources = named
-            return HeaderView(named, chain_name(self._network), asked)
-        if self._app is None:
-            return HeaderView([], None, asked)
-        self._sources = self._configured_sources(self._app)
-        return HeaderView(self._sources, chain_name(self._app.config.headers.network), asked)
-
-    def _named_sources(self) -> list[HeaderSource]:
-        found: list[HeaderSource] = []
-        if self._headers_file is not None:
-            found.append(_header_file(Path(self._headers_file), self._network, own=False))
-        if self._node is not None:
-            found.append(_node(self._node, self._network, self._cookie))
-        if self._explorers:
-            found.append(_explorers(self._explorers, self._network))
-        return found
-
-    def _configured_sources(self, app: App) -> list[HeaderSource]:
-        if not self._offline:
-            return app.headers
-        path = app.loaded.resolve(app.config.headers.file.path)
-        if not path.is_file():
-            return []
-        return [_header_file(path, app.config.headers.network, own=True)]
 
 
 class _Comparison:
@@ -278,42 +189,3 @@ def _read(target: str) -> bytes:
             return file.read(limit)
     except OSError as error:
         raise RefusedError(f"{target} cannot be read: {error.strerror}") from None
-
-
-def _read_key(path: Path) -> PublicKey:
-    try:
-        value = json.loads(path.read_text("utf-8"))
-        if not isinstance(value, dict):
-            raise RefusedError("got JSON that is no object")
-        inner = value.get("public_key")
-        states = (inner if isinstance(inner, dict) else value).get("targets")
-        return from_document(value, () if states else (*OWN_TARGETS, *REGISTRY_KEY.targets))
-    except (OSError, ValueError, AnchordError) as error:
-        raise ConfigError(f"--key {path}: expected a public key document: {error}") from None
-
-
-def _header_file(path: Path, network: str, *, own: bool) -> HeaderSource:
-    from anchord.adapters.headers.headerfile import HeaderFileSource
-
-    return HeaderFileSource(path, network, (), 1, 1.0, SystemClock(), recall=own)
-
-
-def _node(url: str, network: str, cookie: str | None) -> HeaderSource:
-    from anchord.adapters.headers.bitcoind import NodeSource
-    from anchord.adapters.http import Client
-
-    file = None if cookie is None else Path(cookie)
-    return NodeSource(url, client=Client(10.0), network=network, cookie_file=file)
-
-
-def _explorers(urls: Sequence[str], network: str) -> HeaderSource:
-    from anchord.adapters.headers.esplora import ExplorerSource
-    from anchord.adapters.http import Client
-    from anchord.core.network import network as network_of
-
-    return ExplorerSource(
-        list(urls),
-        client=Client(10.0),
-        min_agree=max(2, len(urls)),
-        genesis=network_of(network).genesis,
-    )

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anchord.app.cli.output import emit_json_line, progress
+from anchord.app.cli.witness_options import witness_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from anchord.engine.report import Report
-
-_NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 
 
 @click.command(short_help="Check a record, a bundle or an .ots file, and say what was proved.")
@@ -21,20 +20,7 @@ _NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 @click.option("--file", "about", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
               help="The file the evidence is about.")  # fmt: skip
 @click.option("--digest", metavar="HEX", help="The digest the evidence is about.")
-@click.option("--key", "--public-key", "keys", multiple=True, metavar="FILE",
-              type=click.Path(exists=True, dir_okay=False),
-              help="Public key document of a signer you trust; may be repeated.")  # fmt: skip
-@click.option("--headers", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Header file to check against; see `anchord headers`.")  # fmt: skip
-@click.option("--network", type=click.Choice(_NETWORKS),
-              help="Network of --headers, --node and --explorer (default: mainnet).")  # fmt: skip
-@click.option("--node", metavar="URL", help="Bitcoin Core node to ask, with --cookie.")
-@click.option("--cookie", metavar="FILE", help="The node's .cookie file.")
-@click.option("--explorer", "explorers", multiple=True, metavar="URL",
-              help="Esplora server to ask; at least two, which must agree.")  # fmt: skip
-@click.option("--offline", is_flag=True, help="Own header file only: no connection is opened.")
-@click.option("--confirmations", type=click.IntRange(min=1), metavar="N",
-              help="Blocks asked for (default: of the configuration, or 6).")  # fmt: skip
+@witness_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document a target, one a line.")
 @click.pass_obj
 def command(
