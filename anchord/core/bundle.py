@@ -1,8 +1,8 @@
 """Bundles: one JSON file with a record, its receipts, whole proofs and public keys.
 
-The named keys are the registry's (docs/protocol.md, Bundle); `record_id`, `canonical_scheme` and
-`public_keys` are anchord's. What a foreign bundle said is carried along byte for byte: its
-events, its aliases, and every key not known here.
+The named keys are the registry's (docs/protocol.md, Bundle); `record_id`, `canonical_scheme`,
+`public_keys` and `inclusion` are anchord's. What a foreign bundle said is carried along byte for
+byte: its events, its aliases, and every key not known here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from anchord.core.canonical import (
     record_id,
     short_pith_number,
 )
+from anchord.core.inclusion import Inclusion, read_inclusion
 from anchord.core.model import Record, Scheme
 from anchord.core.strictjson import parse
 from anchord.errors import DigestMismatchError, RefusedError
@@ -42,6 +43,10 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """Public key documents, as claimed."""
     receipt: dict[str, Any] | None
     """A receipt of the registry that stands beside the record."""
+    aliases: tuple[dict[str, Any], ...] = ()
+    """As stated; those that follow from the record have been compared with it."""
+    inclusion: tuple[Inclusion, ...] = ()
+    """Checkpoints that are said to cover its events; none of it is verified here."""
 
 
 def read_bundle(raw: bytes) -> Bundle:
@@ -65,15 +70,7 @@ def read_bundle(raw: bytes) -> Bundle:
     digest = _stated_digest(value) if canonical is None else digest_of(canonical)
     number = _number(value, digest, record)
     _check_statements(value, digest, number, record)
-    receipt = value.get("receipt")
-    return Bundle(
-        digest=digest,
-        number=number,
-        canonical=canonical,
-        events=tuple(_objects(value, "events")),
-        keys=tuple(_objects(value, "public_keys")),
-        receipt=receipt if isinstance(receipt, dict) else None,
-    )
+    return _bundle(value, digest, number, canonical)
 
 
 def bundle_beside(raw: bytes, record: Record) -> Bundle:
@@ -91,14 +88,26 @@ def bundle_beside(raw: bytes, record: Record) -> Bundle:
         _check_statements(value, record.digest, number, value.get("canonical_record"))
     except DigestMismatchError as error:
         raise RefusedError(str(error)) from None
-    receipt = value.get("receipt")
+    return _bundle(value, record.digest, number, record.canonical)
+
+
+def _bundle(
+    value: Mapping[str, Any], digest: bytes, number: str | None, canonical: bytes | None
+) -> Bundle:
+    receipt, events = value.get("receipt"), _objects(value, "events")
+    inclusion: tuple[Inclusion, ...] = ()
+    if "inclusion" in value:
+        names = [event.get("event_id") for event in events]
+        inclusion = read_inclusion(value["inclusion"], names)
     return Bundle(
-        digest=record.digest,
+        digest=digest,
         number=number,
-        canonical=record.canonical,
-        events=tuple(_objects(value, "events")),
+        canonical=canonical,
+        events=tuple(events),
         keys=tuple(_objects(value, "public_keys")),
         receipt=receipt if isinstance(receipt, dict) else None,
+        aliases=tuple(_objects(value, "source_aliases")),
+        inclusion=inclusion,
     )
 
 

@@ -1,4 +1,9 @@
-"""Writing bundles: our parts made anew, foreign parts carried along byte for byte."""
+"""Writing bundles: our parts made anew, foreign parts carried along byte for byte.
+
+A bundle's bytes follow from the set of what goes in: record, events, foreign documents, inclusion
+proofs and keyring. In which order and how often any of it came makes no difference, so two mirrors
+that know the same publish the same bytes (docs/protocol.md, Bundle).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ import msgspec
 from anchord.core.bundle import BUNDLE_TYPE, BUNDLE_VERSION
 from anchord.core.canonical import aliases, pith_number, record_id, short_pith_number
 from anchord.core.event import event_id
+from anchord.core.inclusion import Inclusion, united
 from anchord.core.model import Record, Scheme
 from anchord.errors import RefusedError
 
@@ -19,12 +25,13 @@ _KNOWN = frozenset(
     (
         "bundle_type", "bundle_version", "pith_number", "short_pith_number", "record_id",
         "canonical_record", "canonical_scheme", "canonical_sha256", "source", "source_aliases",
-        "events", "public_keys",
+        "events", "public_keys", "inclusion",
     )
 )  # fmt: skip
 _NULL = msgspec.Raw(b"null")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
+_inclusions = msgspec.json.Decoder(list[Inclusion])
 
 
 def whole_event(body: bytes, digest: bytes, signature: bytes) -> bytes:
@@ -40,16 +47,19 @@ def render_bundle(
     events: Sequence[bytes],
     keys: Sequence[Mapping[str, Any]],
     documents: Sequence[bytes] = (),
+    *,
+    inclusion: Sequence[Inclusion] = (),
 ) -> bytes:
     """Return a bundle as one line of JSON.
 
     Args:
         record: with its canonical bytes, where it has them.
-        added_at: when it came in; the aliases' moment unless a foreign bundle has its own.
+        added_at: when it came in; the moment of aliases that no foreign bundle states.
         events: our events, as `whole_event` returns them.
         keys: public key documents of the signers.
-        documents: foreign bundles of the record, oldest first. Of a key only they know, the
-            newest value is kept.
+        documents: foreign bundles of the record. Of a key only they know, the smallest value
+            (by its bytes) is kept.
+        inclusion: checkpoints that cover our events, in any order.
     """
     foreign = [_decoded(raw) for raw in documents]
     fields: dict[str, Any] = {"bundle_type": BUNDLE_TYPE, "bundle_version": BUNDLE_VERSION}
@@ -70,9 +80,32 @@ def render_bundle(
         [*_lists(foreign, "events"), *(msgspec.Raw(item) for item in events)]
     )
     fields["public_keys"] = _keys(keys, foreign)
-    for document in foreign:
-        fields.update({name: raw for name, raw in document.items() if name not in _KNOWN})
+    included = united((*inclusion, *_included(foreign)))
+    if included:
+        fields["inclusion"] = included
+    fields.update(_unknown(foreign))
     return msgspec.json.encode(fields)
+
+
+def _unknown(foreign: Iterable[dict[str, msgspec.Raw]]) -> dict[str, msgspec.Raw]:
+    """Return the keys that only foreign documents know, by name."""
+    found: dict[str, msgspec.Raw] = {}
+    for document in foreign:
+        for name, raw in document.items():
+            if name not in _KNOWN:
+                found[name] = min(found.get(name, raw), raw, key=bytes)
+    return dict(sorted(found.items()))
+
+
+def _included(foreign: Iterable[dict[str, msgspec.Raw]]) -> list[Inclusion]:
+    found: list[Inclusion] = []
+    for document in foreign:
+        if "inclusion" in document:
+            try:
+                found += _inclusions.decode(document["inclusion"])
+            except msgspec.MsgspecError as error:
+                raise RefusedError(f"a stored foreign bundle is damaged: {error!s:.200}") from None
+    return found
 
 
 def one_line(bundle: bytes) -> bytes:
@@ -96,15 +129,29 @@ def _source(canonical: bytes | None) -> msgspec.Raw:
         return _NULL
 
 
-def _aliases(record: Record, added_at: str, foreign: Sequence[dict[str, msgspec.Raw]]) -> Any:
-    stated = [document["source_aliases"] for document in foreign if "source_aliases" in document]
-    if stated:
-        return stated[-1]
-    return [
-        {"alias_kind": kind, "alias_value": text, "created_at": added_at}
+class _AliasName(msgspec.Struct):
+    """What tells aliases apart, and how old one is."""
+
+    alias_kind: Any = None
+    alias_value: Any = None
+    created_at: Any = None
+
+
+def _aliases(record: Record, added_at: str, foreign: Sequence[dict[str, msgspec.Raw]]) -> list[Any]:
+    """Return the aliases of all, by kind and value; the earliest statement of each stays."""
+    found: dict[tuple[str, str], tuple[bool, str, bytes]] = {}
+    for raw in _lists(foreign, "source_aliases"):
+        named = msgspec.json.decode(raw, type=_AliasName)
+        name, at = (str(named.alias_kind), str(named.alias_value)), named.created_at
+        stated = (not isinstance(at, str), str(at), bytes(raw))
+        found[name] = min(found.get(name, stated), stated)
+    values: dict[tuple[str, str], Any] = {
+        (kind, text): {"alias_kind": kind, "alias_value": text, "created_at": added_at}
         for kind, text in aliases(record)
         if record.year is not None or not kind.startswith("pith_")
-    ]
+    }
+    values.update({name: msgspec.Raw(raw) for name, (_, _, raw) in found.items()})
+    return [values[name] for name in sorted(values)]
 
 
 def _lists(foreign: Iterable[dict[str, msgspec.Raw]], name: str) -> list[msgspec.Raw]:
@@ -140,33 +187,45 @@ def _key_name(raw: msgspec.Raw) -> tuple[str, str]:
 
 
 def _merged(items: Sequence[msgspec.Raw]) -> list[msgspec.Raw]:
-    """Return events in order, without repetitions; of equal ones the first stays.
+    """Return events in order, without repetitions; of two spellings the smaller stays.
 
     A name alone does not make two events one: whoever copies an id must not take its place.
     """
-    found: dict[tuple[str, str], list[msgspec.Raw]] = {}
+    found: dict[tuple[str, str], set[bytes]] = {}
     for item in items:
-        known = found.setdefault(_event_name(item), [])
-        if not any(_same(item, other) for other in known):
-            known.append(item)
-    return [item for name in sorted(found) for item in found[name]]
+        found.setdefault(_event_name(item), set()).add(bytes(item))
+    return [msgspec.Raw(raw) for name in sorted(found) for raw in _distinct(found[name])]
 
 
-def _same(one: msgspec.Raw, other: msgspec.Raw) -> bool:
-    return bytes(one) == bytes(other) or json.loads(bytes(one)) == json.loads(bytes(other))
+def _distinct(spellings: set[bytes]) -> list[bytes]:
+    """Return the smallest spelling of each value.
+
+    Unlike Python, JSON tells 1, 1.0 and true apart: an event with one in the place of another is
+    another event, with another hash.
+    """
+    if len(spellings) == 1:
+        return list(spellings)
+    found: dict[str, bytes] = {}
+    for raw in sorted(spellings):
+        found.setdefault(json.dumps(json.loads(raw), sort_keys=True), raw)
+    return sorted(found.values())
 
 
 def _keys(
     keys: Sequence[Mapping[str, Any]], foreign: Sequence[dict[str, msgspec.Raw]]
 ) -> list[msgspec.Raw]:
     """Return key documents, the keyring's first: of a key it has, it alone speaks."""
-    own = {str(key["key_id"]) for key in keys}
-    found = {("", str(n)): msgspec.Raw(msgspec.json.encode(key)) for n, key in enumerate(keys)}
+    own = {str(key["key_id"]): key for key in keys}
+    found: dict[tuple[str, str], bytes] = {}
     for item in _lists(foreign, "public_keys"):
-        key_id, raw = _key_name(item)
+        key_id, public_key = _key_name(item)
         if key_id not in own:
-            found.setdefault(("key", key_id + " " + (raw or bytes(item).hex())), item)
-    return list(found.values())
+            raw = bytes(item)
+            # A key without either is told apart by all that it says.
+            name = (key_id, public_key or raw.hex())
+            found[name] = min(found.get(name, raw), raw)
+    mine = [msgspec.Raw(msgspec.json.encode(own[key_id])) for key_id in sorted(own)]
+    return mine + [msgspec.Raw(found[name]) for name in sorted(found)]
 
 
 def follows(old: bytes, new: bytes) -> bool:

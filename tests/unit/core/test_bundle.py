@@ -132,10 +132,11 @@ def test_importing_an_export_and_exporting_again_changes_nothing():
     assert render_bundle(RECORD, AT, [EVENT], [{"key_id": "ours"}], [once]) == once
 
 
-def test_of_a_key_only_others_know_the_newest_value_stays():
-    documents = [b'{"mirrors":1,"old":2}', b'{"mirrors":3}']
+def test_of_a_key_only_others_know_the_smallest_value_stays_whoever_came_first():
+    documents = [b'{"mirrors":3,"old":2}', b'{"mirrors":1}']
     value = json.loads(render_bundle(RECORD, AT, [], [], documents))
-    assert (value["mirrors"], value["old"]) == (3, 2)
+    assert (value["mirrors"], value["old"]) == (1, 2)
+    assert json.loads(render_bundle(RECORD, AT, [], [], documents[::-1])) == value
 
 
 def test_one_line_is_one_line_and_the_same_value():
