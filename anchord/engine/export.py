@@ -123,7 +123,7 @@ def _bundle(
     signers = [
         to_document(key)
         for key in keyring
-        if key.key_id in key_ids or any(key.key_id.encode() in raw for raw in documents)
+        if key.key_id in key_ids or any(f'"{key.key_id}"'.encode() in raw for raw in documents)
     ]
     return render_bundle(whole, utc(record.added_at), events, signers, documents)
 
