@@ -8,26 +8,22 @@ used twice, so nothing at the archive is ever overwritten.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 
-from anchord.core.event import canonical_body, event_digest
-from anchord.core.keyring import check_permitted, check_signature, fingerprint
-from anchord.core.moment import seconds, utc
-from anchord.core.receipt import strict_base64
+from anchord.core.event import canonical_body
+from anchord.core.moment import utc
+from anchord.core.signed_document import SignerBlock, check_signed, signed
 from anchord.core.strictjson import parse
 from anchord.core.trust import Keys, Trust
-from anchord.errors import RefusedError, SignatureError, VerificationError
+from anchord.errors import RefusedError, VerificationError
 
 DAY_S = 86_400
 TYPE = "anchord_day_manifest"
 VERSION = 1
-TARGET = "storage"
-"""What a key must be permitted to sign, to sign a day manifest."""
 MAX_MANIFEST_BYTES = 16 << 20
 
 _DIGITS = 9
@@ -130,13 +126,6 @@ class DayFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Bundles in it; 0 for a manifest."""
 
 
-class _Signer(msgspec.Struct, frozen=True):
-    key_id: str
-    public_key_fingerprint: str
-    signer_id: str
-    signer_type: str
-
-
 class _Stated(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     version: int
@@ -144,7 +133,7 @@ class _Stated(msgspec.Struct, frozen=True, kw_only=True):
     day: str
     created_at: str
     files: tuple[DayFile, ...]
-    signer: _Signer
+    signer: SignerBlock
     signature_b64: str
 
 
@@ -187,8 +176,7 @@ def day_manifest_body(
 
 def signed_day_manifest(body: bytes, signature: bytes) -> bytes:
     """Return a day manifest whole, from its body and the signature over the body's SHA-256."""
-    signed = base64.b64encode(signature).decode("ascii")
-    return canonical_body({**msgspec.json.decode(body), "signature_b64": signed})
+    return signed(body, signature)
 
 
 def read_day_manifest(raw: bytes, keys: Keys) -> DayManifest:
@@ -201,8 +189,7 @@ def read_day_manifest(raw: bytes, keys: Keys) -> DayManifest:
     """
     document = parse(raw, max_bytes=MAX_MANIFEST_BYTES)
     stated = _stated(document)
-    body = {key: value for key, value in document.items() if key != "signature_b64"}
-    trust = _check_signed(stated, canonical_body(body), keys)
+    trust = check_signed(document, stated.signer, stated.created_at, keys, "manifest")
     if stated.day not in stated.identifier:
         raise VerificationError(
             f"the manifest of {stated.identifier!r:.120} says day {stated.day!r:.40}"
@@ -231,25 +218,3 @@ def _stated(document: Any) -> _Stated:
             f"expected type {TYPE!r}, version {VERSION}, got {stated.type!r:.40}, {stated.version}"
         )
     return stated
-
-
-def _check_signed(stated: _Stated, body: bytes, keys: Keys) -> Trust:
-    signer = stated.signer
-    found = keys.find(signer.key_id)
-    if found is None:
-        raise SignatureError(
-            f"key {signer.key_id!r:.80} is not known: add it with `anchord key trust` "
-            "if you believe whoever published it"
-        )
-    key, trust = found
-    if signer.public_key_fingerprint != fingerprint(key.public_key):
-        raise SignatureError(f"the manifest states another key of the name {signer.key_id!r:.80}")
-    if (signer.signer_id, signer.signer_type) != (key.signer_id, key.signer_type):
-        raise SignatureError(
-            f"key {key.key_id!r} is that of {key.signer_id!r}, the manifest says "
-            f"{signer.signer_id!r:.80}"
-        )
-    check_permitted(key, seconds(stated.created_at), TARGET)
-    signature = strict_base64(stated.signature_b64, "a day manifest's signature")
-    check_signature(key, event_digest(body), signature)
-    return trust
