@@ -115,6 +115,11 @@ class Outcome:
             self._push(entry)
 
     @property
+    def broken(self) -> int:
+        """How many findings say that evidence does not hold."""
+        return self._findings.count(Severity.BROKEN)
+
+    @property
     def drawn(self) -> list[Drawn]:
         """Copies to fetch again, in a stable order."""
         return sorted(self._claims, key=lambda entry: entry[:2], reverse=True)
@@ -151,7 +156,7 @@ class Outcome:
 
     def _reasons(self, coverage: Coverage) -> list[str]:
         reasons = []
-        if broken := self._findings.count(Severity.BROKEN):
+        if broken := self.broken:
             reasons.append(f"{broken:,} findings say that evidence does not hold")
         if coverage.headers_missing:
             reasons.append(f"{coverage.headers_missing:,} blocks could not be checked: no header")
