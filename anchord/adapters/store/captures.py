@@ -96,13 +96,13 @@ class Captures:
             query = query.where(table.c.host.not_in(sorted(skip_hosts)))
         with self._database.reading() as connection:
             rows = due.due(connection, query, table, states, now, limit)
-        return [_capture(row) for row in rows]
+        return [to_capture(row) for row in rows]
 
     def in_state(self, states: Collection[CaptureState], limit: int = 1000) -> list[Capture]:
         """Return captures in some states, due or not, oldest first."""
         with self._database.reading() as connection:
             rows = due.in_state(connection, sa.select(table), table, states, limit)
-        return [_capture(row) for row in rows]
+        return [to_capture(row) for row in rows]
 
     def get(self, capture_id: int) -> Capture:
         """Return one capture.
@@ -115,14 +115,14 @@ class Captures:
             row = connection.execute(query).first()
         if row is None:
             raise FatalError(f"capture {capture_id} is named but not in the store: it is damaged")
-        return _capture(row)
+        return to_capture(row)
 
     def of_record(self, record_id: int) -> list[Capture]:
         """Return a record's captures, the one of role "source" first."""
         query = sa.select(table).where(table.c.record_id == record_id)
         query = query.order_by(table.c.role != SOURCE, table.c.id)
         with self._database.reading() as connection:
-            return [_capture(row) for row in connection.execute(query)]
+            return [to_capture(row) for row in connection.execute(query)]
 
     def next_moment(self, states: Collection[CaptureState]) -> int | None:
         """Return when the next capture in one of the states is due."""
@@ -233,7 +233,12 @@ def _fresh(connection: sa.Connection, found: Sequence[NewCapture]) -> list[NewCa
     return [new for new in found if by_key.get((new.record_id, new.role)) is new]
 
 
-def _capture(row: Any) -> Capture:
+def to_capture(row: Any) -> Capture:
+    """Return a row of the captures table as a value.
+
+    Raises:
+        FatalError: it has a state that there is none of.
+    """
     values = {name: getattr(row, name) for name in Capture.__struct_fields__}
     try:
         values["state"] = CaptureState(row.state)

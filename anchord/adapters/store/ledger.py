@@ -31,7 +31,7 @@ class Ledger:
         query = sa.select(series).where(series.c.next < series.c.stop).order_by(series.c.id)
         query = query.limit(limit)
         with self._database.reading() as connection:
-            return [_series(row) for row in connection.execute(query)]
+            return [to_series(row) for row in connection.execute(query)]
 
     def series_of(self, batch_id: int, event_types: Collection[str] | None = None) -> list[Series]:
         """Return the series of a batch, of some types or of all, oldest first."""
@@ -39,7 +39,7 @@ class Ledger:
         if event_types is not None:
             query = query.where(series.c.event_type.in_(list(event_types)))
         with self._database.reading() as connection:
-            return [_series(row) for row in connection.execute(query)]
+            return [to_series(row) for row in connection.execute(query)]
 
     def anchored_payload(self) -> bytes | None:
         """Return what the events of the youngest anchored batch say; None when there is none."""
@@ -57,7 +57,7 @@ class Ledger:
             row = connection.execute(sa.select(series).where(series.c.id == series_id)).first()
         if row is None:
             raise FatalError(f"series {series_id} is named but not in the store: it is damaged")
-        return _series(row)
+        return to_series(row)
 
     def split(self, found: Series, key: NewSeries) -> None:
         """Let what is left of a series be signed by another key, as a series of its own.
@@ -159,7 +159,8 @@ def _head(connection: sa.Connection) -> tuple[int, bytes]:
     return last.seq, last.chain
 
 
-def _series(row: Any) -> Series:
+def to_series(row: Any) -> Series:
+    """Return a row of the series table as a value."""
     return Series(**{name: getattr(row, name) for name in Series.__struct_fields__})
 
 

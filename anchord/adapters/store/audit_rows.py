@@ -1,0 +1,305 @@
+"""Rows in bulk, for audits: read as they are, and nothing is believed of them here."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.captures import to_capture
+from anchord.adapters.store.connection import Database, select_in
+from anchord.adapters.store.leaves import to_batch
+from anchord.adapters.store.ledger import to_series
+from anchord.adapters.store.records import to_record
+from anchord.adapters.store.schema import (
+    batches,
+    bodies,
+    captures,
+    documents,
+    events,
+    file_members,
+    file_ranges,
+    files,
+    items,
+    log_nodes,
+    records,
+    series,
+    tiles,
+)
+from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN
+from anchord.errors import FatalError
+from anchord.ports.reading import Chunk, LedgerRow, PlainFile, RawEvent, RawTile, Span
+
+if TYPE_CHECKING:
+    from anchord.core.model import Batch, Series, StoredRecord
+    from anchord.core.storage import Capture
+
+_AT_ONCE = 10_000
+_ROWS = 4_096
+_SHOWN = 100
+_EVENT = [events.c[name] for name in RawEvent._fields]
+_LINK = [events.c[name] for name in LedgerRow._fields]
+_TILE = [tiles.c[name] for name in RawTile._fields]
+_ABOUT_TIME = (SUBMITTED, ANCHORED, WITHDRAWN)
+
+
+class AuditRows:
+    """Read-only questions; see `ports.reading.AuditTable`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last_record(self) -> int:
+        """Return the highest row id of a record."""
+        return self._one(sa.select(sa.func.max(records.c.id))) or 0
+
+    def length(self) -> int:
+        """Return the highest sequence number of the ledger."""
+        return self._one(sa.select(sa.func.max(events.c.seq))) or 0
+
+    def spans(self) -> list[Span]:
+        """Return where the records of every tile lie, by first record."""
+        last = sa.func.substr(tiles.c.record_ids, sa.func.length(tiles.c.record_ids) - 7)
+        query = sa.select(tiles.c.first_record_id, last, tiles.c.batch_id, tiles.c.tile)
+        with self._database.reading() as connection:
+            found = [Span(row[0], _number(row[1]), row[2], row[3])
+                     for row in connection.execute(query)]  # fmt: skip
+        return sorted(found)
+
+    def chunk(self, low: int, high: int, wanted: Sequence[tuple[int, int]]) -> Chunk:
+        """Return all about the records [low, high], and the tiles (batch, tile)."""
+        with self._database.reading() as connection:
+            return _Reading(connection, low, high).chunk(wanted)
+
+    def ledger(self, after: int = 0) -> Iterator[Sequence[LedgerRow]]:
+        """Yield the ledger in order from sequence number `after` on, in one consistent view."""
+        with self._database.reading() as connection:
+            while True:
+                query = sa.select(*_LINK).where(events.c.seq > after).order_by(events.c.seq)
+                found: Sequence[Any] = connection.execute(query.limit(_ROWS)).all()
+                if not found:
+                    return
+                yield found
+                after = found[-1][0]
+
+    def counts_by_series(self, upto: int) -> dict[int, int]:
+        """Return how many of the first `upto` rows each series has."""
+        query = sa.select(events.c.series_id, sa.func.count()).where(events.c.seq <= upto)
+        with self._database.reading() as connection:
+            return {
+                row[0]: row[1] for row in connection.execute(query.group_by(events.c.series_id))
+            }
+
+    def batches(self) -> Iterator[tuple[list[Batch], dict[int, list[Series]]]]:
+        """Yield batches, oldest first, with their series about timestamps and withdrawals."""
+        after = 0
+        while True:
+            query = sa.select(batches).where(batches.c.id > after).order_by(batches.c.id)
+            with self._database.reading() as connection:
+                found = [to_batch(row) for row in connection.execute(query.limit(1_000))]
+                ids = [batch.id for batch in found]
+                about = sa.select(series).where(
+                    series.c.batch_id.in_(ids), series.c.event_type.in_(_ABOUT_TIME)
+                )
+                by_batch: dict[int, list[Series]] = {}
+                for row in connection.execute(about.order_by(series.c.id)):
+                    by_batch.setdefault(row.batch_id, []).append(to_series(row))
+            if not found:
+                return
+            yield found, by_batch
+            after = ids[-1]
+
+    def all_series(self) -> Iterator[list[Series]]:
+        """Yield all series, oldest first."""
+        after = 0
+        while True:
+            query = sa.select(series).where(series.c.id > after).order_by(series.c.id)
+            with self._database.reading() as connection:
+                found = [to_series(row) for row in connection.execute(query.limit(1_000))]
+            if not found:
+                return
+            yield found
+            after = found[-1].id
+
+    def series_records(self, series_id: int) -> list[int]:
+        """Return the records a series has rows for; walks the ledger."""
+        query = sa.select(events.c.record_id).where(events.c.series_id == series_id)
+        with self._database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    def nodes(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield (level, place, hash) of the stored roots of full tiles of the log."""
+        query = sa.select(log_nodes.c.level, log_nodes.c.place, log_nodes.c.hash)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                yield row[0], row[1], row[2]
+
+    def digests(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (row id, digest) of all records."""
+        query = sa.select(records.c.id, records.c.digest)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                yield row[0], row[1]
+
+    def files(self) -> Iterator[PlainFile]:
+        """Yield the files of items, with what they hold."""
+        own = [files.c[name] for name in PlainFile._fields if name in files.c]
+        joined = files.outerjoin(items, items.c.id == files.c.item_id).outerjoin(
+            file_members, file_members.c.file_id == files.c.id
+        )
+        query = sa.select(*own, items.c.identifier, file_members.c.sha256s)
+        query = query.select_from(joined).order_by(files.c.id)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                yield PlainFile(**row._mapping)
+
+    def orphans(self) -> list[tuple[str, str]]:
+        """Return (table, which row) of rows that belong to nothing, at most 100 a table."""
+        found = []
+        with self._database.reading() as connection:
+            for table, key, column, owner in _OWNERS:
+                lost = sa.select(key).where(
+                    column.is_not(None), ~sa.exists().where(owner == column)
+                )
+                said = f"whose {column.name} names nothing in {owner.table.name}"
+                found += [
+                    (table.name, f"{key.name} {row[0]}, {said}")
+                    for row in connection.execute(lost.limit(_SHOWN))
+                ]
+        return found
+
+    def repeated(self) -> list[tuple[str, str]]:
+        """Return (table, what) of things that stand twice where once is right."""
+        query = (
+            sa.select(events.c.event_id, sa.func.count())
+            .group_by(events.c.event_id)
+            .having(sa.func.count() > 1)
+            .limit(_SHOWN)
+        )
+        with self._database.reading() as connection:
+            return [("events", f"event sha256:{row[0].hex()} ({row[1]} rows)")
+                    for row in connection.execute(query)]  # fmt: skip
+
+    def _one(self, query: sa.Select[Any]) -> Any:
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar()
+
+
+_OWNERS: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any], sa.Column[Any]], ...] = (
+    (events, events.c.seq, events.c.record_id, records.c.id),
+    (events, events.c.seq, events.c.series_id, series.c.id),
+    (series, series.c.id, series.c.batch_id, batches.c.id),
+    (series, series.c.id, series.c.file_id, files.c.id),
+    (records, records.c.id, records.c.batch_id, batches.c.id),
+    (batches, batches.c.id, batches.c.record_id, records.c.id),
+    (bodies, bodies.c.record_id, bodies.c.record_id, records.c.id),
+    (documents, documents.c.id, documents.c.record_id, records.c.id),
+    (tiles, tiles.c.tile, tiles.c.batch_id, batches.c.id),
+    (captures, captures.c.id, captures.c.record_id, records.c.id),
+    (captures, captures.c.id, captures.c.batch_id, batches.c.id),
+    (captures, captures.c.id, captures.c.series_id, series.c.id),
+    (files, files.c.id, files.c.item_id, items.c.id),
+    (file_ranges, file_ranges.c.file_id, file_ranges.c.file_id, files.c.id),
+    (file_ranges, file_ranges.c.file_id, file_ranges.c.batch_id, batches.c.id),
+    (file_members, file_members.c.file_id, file_members.c.file_id, files.c.id),
+)
+"""(table, its key, the column that names an owner, the owner's key)."""
+
+
+class _Reading:
+    """Reads one chunk within one transaction."""
+
+    def __init__(self, connection: sa.Connection, low: int, high: int) -> None:
+        self._connection, self._low, self._high = connection, low, high
+
+    def chunk(self, wanted: Sequence[tuple[int, int]]) -> Chunk:
+        rows = self._rows(sa.select(records), records.c.id)
+        found = tuple([_record(row) for row in rows])
+        ledger = self._rows(sa.select(*_EVENT), events.c.record_id)
+        ledger = sorted(ledger, key=_seq)
+        known = self._series({row[2] for row in ledger})
+        raw = [tile for key in wanted if (tile := self._tile(*key)) is not None]
+        named = {record.batch_id for record in found if record.batch_id is not None}
+        named |= {tile.batch_id for tile in raw} | {one.batch_id for one in known.values()}
+        mine = self._captures()
+        return Chunk(
+            records=found,
+            bodies={row[0]: row[1] for row in self._rows(sa.select(bodies), bodies.c.record_id)},
+            documents=self._documents(),
+            events=tuple(ledger),
+            series=known,
+            batches=self._batches(named),
+            tiles=tuple(raw),
+            captures=mine,
+            stored_series={
+                one.series_id: one.id
+                for several in mine.values()
+                for one in several
+                if one.series_id is not None
+            },
+        )
+
+    def _rows(self, query: sa.Select[Any], column: sa.Column[Any]) -> Sequence[Any]:
+        return self._connection.execute(query.where(column.between(self._low, self._high))).all()
+
+    def _documents(self) -> dict[int, list[bytes]]:
+        query = sa.select(documents).order_by(documents.c.id)
+        found: dict[int, list[bytes]] = {}
+        for row in self._rows(query, documents.c.record_id):
+            found.setdefault(row.record_id, []).append(row.raw)
+        return found
+
+    def _captures(self) -> dict[int, list[Capture]]:
+        found: dict[int, list[Capture]] = {}
+        for row in self._rows(sa.select(captures), captures.c.record_id):
+            found.setdefault(row.record_id, []).append(to_capture(row))
+        return found
+
+    def _series(self, ids: set[int]) -> dict[int, Series]:
+        """Return series, and those that they withdraw."""
+        found: dict[int, Series] = {}
+        missing = ids
+        while missing:
+            rows = self._many(sa.select(series), series.c.id, sorted(missing))
+            known = [to_series(row) for row in rows]
+            found.update({one.id: one for one in known})
+            missing = {one.withdraws for one in known if one.withdraws is not None} - found.keys()
+        return found
+
+    def _batches(self, ids: set[int]) -> dict[int, Batch]:
+        rows = [*self._many(sa.select(batches), batches.c.id, sorted(ids))]
+        rows += self._rows(sa.select(batches), batches.c.record_id)
+        return {row.id: to_batch(row) for row in rows}
+
+    def _tile(self, batch_id: int, tile: int) -> RawTile | None:
+        where = sa.and_(tiles.c.batch_id == batch_id, tiles.c.tile == tile)
+        row = self._connection.execute(sa.select(*_TILE).where(where)).first()
+        return None if row is None else RawTile(*row)
+
+    def _many(self, query: sa.Select[Any], column: sa.Column[Any], ids: list[int]) -> list[Any]:
+        found: list[Any] = []
+        for at in range(0, len(ids), _AT_ONCE):
+            found += select_in(self._connection, query, column, ids[at : at + _AT_ONCE])
+        return found
+
+
+def _record(row: Any) -> StoredRecord:
+    try:
+        return to_record(row)
+    except (KeyError, ValueError, TypeError) as error:
+        raise FatalError(
+            f"record {row.id} has columns that cannot be read ({error!r:.80}): the store is "
+            "damaged, restore it from a backup"
+        ) from None
+
+
+def _seq(row: Any) -> int:
+    return int(row[0])
+
+
+def _number(packed: bytes) -> int:
+    if len(packed) != 8:
+        raise FatalError("a tile's record ids are cut: the store is damaged, restore it")
+    return int(struct.unpack(">q", packed)[0])

@@ -1,0 +1,110 @@
+"""Opening a store to be read only: nothing is written, made or migrated, whoever asks.
+
+SQLite in WAL mode keeps two files beside the database. While a pass runs they are there and are
+shared; after the last connection closed they are gone, and a reader in a folder that may be written
+makes them and removes them again. Where the folder cannot be written and no `-wal` is there, all
+of the store is in the one file, which then is read as immutable
+(https://www.sqlite.org/wal.html#read_only_databases).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from anchord.adapters.store.audit_rows import AuditRows
+from anchord.adapters.store.batches import Batches
+from anchord.adapters.store.connection import Database
+from anchord.adapters.store.database import (
+    BUSY_TIMEOUT_S,
+    check_revision,
+    connect,
+    sqlite_path,
+)
+from anchord.adapters.store.ledger import Ledger
+from anchord.adapters.store.log import Log
+from anchord.adapters.store.lookup import Lookup
+from anchord.adapters.store.records import Records
+from anchord.adapters.store.storage import Storage
+from anchord.adapters.store.tokens import Tokens
+from anchord.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class SqlReadingStore:
+    """An open store that cannot be written.
+
+    Args:
+        url: SQLAlchemy URL; the schema must be the one this code needs.
+
+    Raises:
+        ConfigError: absent, foreign, older or newer store.
+    """
+
+    def __init__(self, url: str) -> None:
+        engine = connect_reading(url)
+        check_revision(engine, url)
+        database = Database(engine, url)
+        self._engine = engine
+        self.records = Records(database, ())
+        self.batches = Batches(database)
+        self.ledger = Ledger(database)
+        self.lookup = Lookup(database)
+        self.storage = Storage(database)
+        self.log = Log(database)
+        self.tokens = Tokens(database)
+        self.audit = AuditRows(database)
+
+    def close(self) -> None:
+        """Release connections; may be called twice."""
+        self._engine.dispose()
+
+
+def connect_reading(url: str) -> sa.Engine:
+    """Return an engine that refuses to write; touches nothing yet.
+
+    Raises:
+        ConfigError: the URL cannot be understood, or there is no such file.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        engine = connect(url)
+        return engine.execution_options(postgresql_readonly=True)
+    if not path.is_file():
+        raise ConfigError(f"no store at {path}: make one with `anchord init`")
+    engine = sa.create_engine("sqlite://", creator=_opener(path), poolclass=sa.QueuePool)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
+    whole = path.resolve()
+
+    def opened() -> sqlite3.Connection:
+        address = f"{whole.as_uri()}?mode=ro"
+        if not os.access(whole.parent, os.W_OK) and not Path(f"{whole}-wal").exists():
+            address += "&immutable=1"
+        connection = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False
+        )
+        for pragma in (
+            f"busy_timeout={BUSY_TIMEOUT_S * 1000}",
+            "query_only=ON",
+            "cache_size=-16000",
+            "temp_store=MEMORY",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    return opened
+
+
+def _begin(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN DEFERRED")
