@@ -46,7 +46,7 @@ class Verifier:
         self, config_path: str | None, *, about: str | None, digest: str | None, **asked: Any
     ) -> None:
         self._witnesses = Witnesses(config_path, **asked)
-        self._about, self._digest = about, _hex(digest)
+        self._about, self._digest = about, given_digest(digest)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Verifier:
         if target != "-" and not Path(target).is_file():
             yield from self._records(target)
             return
-        raw, who = _read(target), self._witnesses
+        raw, who = read_target(target), self._witnesses
         if is_day_manifest(raw):
             keys = Keys(who.keyring, who.given)
             yield verify_day_manifest(target, raw, keys, partial(_beside, Path(target).parent))
@@ -105,11 +105,11 @@ class Verifier:
 
     # -------------------------------------------------------------- what to compare with
 
-    def _comparison(self, target: str) -> _Comparison:
-        return _Comparison(target, self._about, self._digest)
+    def _comparison(self, target: str) -> Comparison:
+        return Comparison(target, self._about, self._digest)
 
 
-class _Comparison:
+class Comparison:
     """What a digest is compared with: --file, --digest, the file beside it, or its own name."""
 
     def __init__(self, target: str, about: str | None, digest: bytes | None) -> None:
@@ -170,7 +170,12 @@ def _hash_file(path: Path, algorithm: str) -> Expected:
         raise RefusedError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _hex(text: str | None) -> bytes | None:
+def given_digest(text: str | None) -> bytes | None:
+    """Return the digest of `--digest`, None for None.
+
+    Raises:
+        ConfigError: no hex digits of a digest.
+    """
     if text is None:
         return None
     with contextlib.suppress(ValueError):
@@ -180,7 +185,12 @@ def _hex(text: str | None) -> bytes | None:
     raise ConfigError(f"--digest: expected 64 (or 40) hex digits, got {text!r:.80}")
 
 
-def _read(target: str) -> bytes:
+def read_target(target: str) -> bytes:
+    """Return the bytes of a file (-: standard input), no more of them than evidence may have.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
     limit = max(MAX_BUNDLE_BYTES, MAX_PROOF_BYTES) + 1
     try:
         if target == "-":
