@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from anchord.core.canonical import pith_suffix, record_id
+from anchord.core.claims import TARGETS as CLAIM_TARGETS
+from anchord.core.claims import Claim, read_claim
 from anchord.core.event import (
     ANCHORED,
     CAPTURED,
@@ -55,6 +57,10 @@ class EventProved(msgspec.Struct, frozen=True, kw_only=True):
     withdraws: str | None = None
     stored: StoredClaim | None = None
     """Where a copy is said to be."""
+    claim: Claim | None = None
+    """What an author claim, a citation or a replication says."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """(about, content): one signer can say only one of each; see `anchord.core.equivocation`."""
 
 
 class _Signer(msgspec.Struct):
@@ -86,7 +92,7 @@ def read_event(
         RefusedError: a proof inside that is no proof.
     """
     if not _is_ours(event):
-        return _foreign(event, digest)
+        return _foreign(event, digest, number)
     try:
         stated = msgspec.convert(dict(event), _Event)
     except msgspec.ValidationError as error:
@@ -102,27 +108,48 @@ def read_event(
     _check_subject(stated, digest, number)
     trust, reason = _check_signed(stated, found, keys)
     _check_target(stated)
-    proof, claims = _anchored(stated, digest) if stated.event_type == ANCHORED else (None, None)
-    stored = None
-    if stated.event_type in (CAPTURED, ITEM_STORED):
-        stored = read_stored(
-            stated.event_type, stated.event_id, stated.payload, digest, stated.created_at
-        )
-    withdraws = stated.payload.get("withdraws") if stated.event_type == WITHDRAWN else None
-    return EventProved(
-        event_id=stated.event_id,
-        event_type=stated.event_type,
-        target=stated.target,
-        created_at=stated.created_at,
-        signer_id=stated.signer.signer_id,
-        key_id=stated.signer.key_id,
-        trust=trust,
-        reason=reason,
-        proof=proof,
-        claims=claims,
-        withdraws=withdraws if isinstance(withdraws, str) else None,
-        stored=stored,
+    return _with_payload(
+        EventProved(
+            event_id=stated.event_id,
+            event_type=stated.event_type,
+            target=stated.target,
+            created_at=stated.created_at,
+            signer_id=stated.signer.signer_id,
+            key_id=stated.signer.key_id,
+            trust=trust,
+            reason=reason,
+        ),
+        stated,
+        digest,
     )
+
+
+def _with_payload(event: EventProved, stated: _Event, digest: bytes) -> EventProved:
+    """Return the event with what its payload says, held against the record."""
+    kind, add = stated.event_type, msgspec.structs.replace
+    if kind == ANCHORED:
+        proof, claims = _anchored(stated, digest)
+        return add(event, proof=proof, claims=claims, facts=_block_facts(stated))
+    if kind in (CAPTURED, ITEM_STORED):
+        stored = read_stored(kind, stated.event_id, stated.payload, digest, stated.created_at)
+        return add(event, stored=stored, facts=stored.facts)
+    if kind in CLAIM_TARGETS:
+        claim = read_claim(kind, stated.event_id, stated.payload, digest)
+        return add(event, claim=claim, facts=claim.facts)
+    if kind == WITHDRAWN:
+        withdraws = stated.payload.get("withdraws")
+        if not isinstance(withdraws, str):
+            raise VerificationError(f"event {stated.event_id} does not say what it withdraws")
+        return add(event, withdraws=withdraws)
+    return event
+
+
+def _block_facts(stated: _Event) -> tuple[tuple[str, str], ...]:
+    """A block stands at one height of one chain, and one block stands there."""
+    block = stated.payload
+    place = f"{block['chain']} block {block['block_height']}"
+    content = f"{block['block_hash']} {block['block_merkle_root']} {block['block_time']}"
+    return ((place, content), (f"block {block['block_hash']}", place))
 
 
 def _is_ours(event: Mapping[str, Any]) -> bool:
@@ -133,7 +160,7 @@ def _is_ours(event: Mapping[str, Any]) -> bool:
     return "signature_b64" in event or ours or kind == "anchord"
 
 
-def _foreign(event: Mapping[str, Any], digest: bytes) -> EventProved:
+def _foreign(event: Mapping[str, Any], digest: bytes, number: str | None) -> EventProved:
     """An event whose maker publishes neither the id's preimage nor a signature."""
     payload = event.get("payload")
     stated = payload.get("canonical_sha256") if isinstance(payload, dict) else None
@@ -141,6 +168,8 @@ def _foreign(event: Mapping[str, Any], digest: bytes) -> EventProved:
         raise DigestMismatchError(
             f"event {event.get('event_id')!r:.80} is about {stated!r:.80}, not about this record"
         )
+    by_number, by_id = event.get("subject_pith_number"), event.get("subject_record_id")
+    _check_names(_text(event.get("event_id")), by_number, by_id, digest, number)
     signer = event.get("signer")
     signer = signer if isinstance(signer, dict) else {}
     return EventProved(
@@ -164,26 +193,43 @@ def _check_subject(event: _Event, digest: bytes, number: str | None) -> None:
     by_number, by_id = event.subject_pith_number, event.subject_record_id
     if (by_number is None) == (by_id is None):
         raise VerificationError(f"event {name} must name its subject once, by number or by id")
-    suffix = ":" + pith_suffix(digest)
-    if by_number is not None and (
-        not by_number.endswith(suffix) or (number is not None and by_number != number)
-    ):
-        raise DigestMismatchError(f"event {name} is about {by_number:.80}, not about this record")
-    if by_id is not None and by_id != record_id(digest):
-        raise DigestMismatchError(f"event {name} is about {by_id:.80}, not about this record")
+    _check_names(name, by_number, by_id, digest, number)
     if event.payload.get("canonical_sha256") != digest.hex():
         raise DigestMismatchError(f"event {name} has a payload about another record")
 
 
+def _check_names(
+    event_id: str, by_number: Any, by_id: Any, digest: bytes, number: str | None
+) -> None:
+    """Compare what an event names as its subject, where it names one, with the record."""
+    suffix = ":" + pith_suffix(digest)
+    mine = isinstance(by_number, str) and by_number.endswith(suffix)
+    if by_number is not None and (not mine or (number is not None and by_number != number)):
+        raise DigestMismatchError(
+            f"event {event_id} is about {by_number!r:.80}, not about this record"
+        )
+    if by_id is not None and by_id != record_id(digest):
+        raise DigestMismatchError(f"event {event_id} is about {by_id!r:.80}, not about this record")
+
+
 def _check_target(event: _Event) -> None:
     """A key's permission is by target, so a target never stands for an event of another facet."""
-    targets = {SUBMITTED: (TARGET,), ANCHORED: (TARGET,), WITHDRAWN: (TARGET, STORAGE),
-               CAPTURED: (STORAGE,), ITEM_STORED: (STORAGE,)}.get(event.event_type)  # fmt: skip
+    targets = _TARGETS.get(event.event_type)
     if targets is not None and event.target not in targets:
         raise VerificationError(
             f"event {event.event_id} is a {event.event_type} with target {event.target!r:.40}: "
             f"expected {' or '.join(targets)}"
         )
+
+
+_TARGETS = {
+    SUBMITTED: (TARGET,),
+    ANCHORED: (TARGET,),
+    CAPTURED: (STORAGE,),
+    ITEM_STORED: (STORAGE,),
+    WITHDRAWN: (TARGET, STORAGE, *CLAIM_TARGETS.values()),
+    **{kind: (target,) for kind, target in CLAIM_TARGETS.items()},
+}
 
 
 def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | None, str]:
@@ -268,17 +314,20 @@ def _is_hash(stated: _Anchored) -> bool:
 
 
 def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
-    """Return which events are withdrawn: their ids to the id of the withdrawal (16)."""
+    """Return which events are withdrawn: their ids to the id of the first withdrawal (16).
+
+    A withdrawal is final: taking it back has no effect, the signer makes a new event instead.
+    """
     # What could not be checked may carry any id: it never stands in the place of what could.
     by_id = {event.event_id: event for event in events if event.trust is not None}
-    found = {}
-    for event in events:
+    found: dict[str, str] = {}
+    for event in sorted(events, key=lambda event: (event.created_at, event.event_id)):
         target = by_id.get(event.withdraws or "")
         if event.trust is None or target is None or target.signer_id != event.signer_id:
             continue
-        if event.target != target.target:
+        if event.target != target.target or target.event_type == WITHDRAWN:
             continue
         if event.trust is Trust.CLAIMED and target.trust is not Trust.CLAIMED:
             continue
-        found[target.event_id] = event.event_id
+        found.setdefault(target.event_id, event.event_id)
     return found

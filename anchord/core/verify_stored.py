@@ -38,6 +38,8 @@ class StoredClaim(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     """When it was captured, or signed for."""
     sha256: str
+    facts: tuple[tuple[str, str], ...] = ()
+    """(about, content): a memento, a file and a member of a file have one content each."""
 
 
 class _Capture(msgspec.Struct):
@@ -110,7 +112,8 @@ def _capture(event_id: str, stated: _Capture, signed_at: int) -> StoredClaim:
     )
     _refuse(event_id, problems)
     where = stated.capture_url + _stand_in(base, WAYBACK)
-    return StoredClaim(where=where, at=stated.captured_at, sha256=stated.sha256)
+    facts = ((f"memento {stated.capture_url}", f"{stated.sha256}, {stated.size} bytes"),)
+    return StoredClaim(where=where, at=stated.captured_at, sha256=stated.sha256, facts=facts)
 
 
 def _item(event_id: str, stated: _Item, digest: bytes, created_at: str) -> StoredClaim:
@@ -127,9 +130,15 @@ def _item(event_id: str, stated: _Item, digest: bytes, created_at: str) -> Store
         (not all(_hex(text, length) for text, length in hashes), "a hash that is none"),
     )
     _refuse(event_id, problems)
-    where = f"{stated.archive}: {stated.identifier}/{stated.file}/{stated.member}"
-    where += _stand_in(stated.archive, _ITEMS)
-    return StoredClaim(where=where, at=created_at, sha256=stated.member_sha256)
+    file = f"{stated.archive}: {stated.identifier}/{stated.file}"
+    member = f"{file}/{stated.member}"
+    hashes_of = f"{stated.size} bytes, {stated.md5} {stated.sha1} {stated.sha256}"
+    return StoredClaim(
+        where=member + _stand_in(stated.archive, _ITEMS),
+        at=created_at,
+        sha256=stated.member_sha256,
+        facts=((f"file {file}", hashes_of), (f"member {member}", stated.member_sha256)),
+    )
 
 
 def _stand_in(stated: str, real: str) -> str:
