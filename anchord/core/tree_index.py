@@ -8,6 +8,7 @@ day manifests are. Index files themselves stand in no shard.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -117,7 +118,7 @@ def read_shard(raw: bytes, shard: Shard) -> list[IndexLine]:
 
 def _check_lines(shard: Shard, lines: Sequence[IndexLine]) -> None:
     paths = [line.path for line in lines]
-    if len(lines) != shard.files or any(a >= b for a, b in zip(paths, paths[1:], strict=False)):
+    if len(lines) != shard.files or any(a >= b for a, b in itertools.pairwise(paths)):
         raise RefusedError(f"{shard.name}: expected {shard.files} lines in order of their paths")
     for path in paths:
         if not safe_path(path) or shard_name(path) != shard.name:

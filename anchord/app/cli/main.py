@@ -24,6 +24,8 @@ COMMANDS = {
     "show": "Show one record and its receipts, by any of its names.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
     "export": "Write out .ots files or bundles.",
+    "certificate": "Make a one-page certificate, PDF and HTML, of what is proved.",
+    "mirror": "Publish a static tree, and pull what others published.",
     "retry": "Bring parked work back.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",

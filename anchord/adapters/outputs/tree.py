@@ -1,0 +1,332 @@
+"""A published tree: many small files for a static web server, and an index that speaks for them.
+
+What is true if we crash: every file is whole, the old one or the new one. Until `commit` the old
+index lists the old shards, which still lie there, so all a reader can see is that files which
+changed since are not the ones it lists; publishing again puts that right. `commit` gives the
+shards their names, and the index right after; a crash within that moment leaves an index whose
+shards do not fit it, which readers see and refuse until the tree is published again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+import msgspec
+
+from anchord.adapters.disk import sync_folder
+from anchord.adapters.outputs.part import part_of
+from anchord.core.tree_index import (
+    INDEX,
+    IndexLine,
+    line_of,
+    shard_name,
+    stated_shards,
+)
+from anchord.errors import AnchordError, ConfigError, FatalError, StoreBusyError
+
+MARKER = ".publishing.lock"
+"""Held while a tree is written; it shows that a folder is a tree of ours before its first index."""
+OURS = ("pith", "record", "keys", "log", ".well-known")
+"""Folders of a tree; whatever lies beside them is the operator's."""
+SHOWN = 20
+_SPOOL = ".publishing"
+_AT_ONCE = 20_000
+
+
+class TreeOutput:
+    """Writes a tree; use it as a context manager, for it holds a lock.
+
+    Args:
+        root: the folder; made when it is not there.
+        force: take a folder that holds something else.
+        private: files and folders that must never be served.
+
+    Raises:
+        ConfigError: it cannot be made, is no tree of ours, or would publish something private.
+        StoreBusyError: another process publishes into it.
+    """
+
+    def __init__(self, root: Path, *, force: bool = False, private: Sequence[Path] = ()) -> None:
+        self._root = root
+        _check_private(root, private)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            if not force:
+                _check_ours(root)
+            self._lock = _held(root)
+            self._folder = root / _SPOOL
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
+        except OSError as error:
+            raise ConfigError(f"{root} cannot be published to: {error.strerror}") from None
+        self._put = _Spool(self._folder, "put")
+        self._seen = _Spool(self._folder, "seen")
+        self._staged: list[tuple[Path, Path]] = []
+        self._stray: list[str] = []
+        self._strays = 0
+        self._superseded: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder; what was staged and not committed is taken away."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for beside, _ in self._staged:
+            beside.unlink(missing_ok=True)
+        self._lock.close()
+
+    def put(self, path: str, data: bytes) -> str:
+        """Write one file, unless it is there already."""
+        target = self._root / path
+        with self._failing(path):
+            outcome = _compare(target, data)
+            if outcome != "same":
+                _replace(_beside(target, data), target)
+            self._put.add(path, msgspec.json.encode(line_of(path, data)))
+        return outcome
+
+    def link(self, path: str, of: str, data: bytes) -> str:
+        """Make a hard link, where the file system has them; else a copy."""
+        target, source = self._root / path, self._root / of
+        with self._failing(path):
+            if target.exists() and target.samefile(source):
+                outcome = "same"
+            else:
+                outcome = _compare(target, data)
+                if outcome != "same" and not _linked(target, source):
+                    return self.put(path, data)
+            self._put.add(path, msgspec.json.encode(line_of(path, data)))
+        return outcome
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file's bytes."""
+        with self._failing(path):
+            try:
+                return (self._root / path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def settle(self) -> None:
+        """Wait until everything is on the disk."""
+        os.sync()
+
+    def shards(self) -> Iterator[tuple[str, list[IndexLine]]]:
+        """Yield the lines of all that was put, shard by shard; look for strays on the way."""
+        with self._failing("the tree"):
+            for path in self._walk():
+                self._seen.add(path, path.encode("utf-8", "surrogateescape"))
+            for name in sorted(self._put.names() | self._seen.names()):
+                found = [msgspec.json.decode(raw, type=IndexLine) for raw in self._put.read(name)]
+                lines = {line.path: line for line in found}
+                self._compare_seen(name, lines)
+                if lines:
+                    yield name, list(lines.values())
+
+    def stage(self, path: str, data: bytes) -> None:
+        """Write beside, on the disk; the name comes with `commit`."""
+        target = self._root / path
+        with self._failing(path):
+            if _compare(target, data) != "same":
+                self._staged.append((_beside(target, data, durable=True), target))
+
+    def commit(self, path: str, data: bytes) -> None:
+        """Name what was staged, then `path`; remove what it does not speak of any more."""
+        target = self._root / path
+        with self._failing(path):
+            changed = _compare(target, data) != "same"
+            last = _beside(target, data, durable=True) if changed else None
+            while self._staged:
+                beside, name = self._staged[0]
+                beside.replace(name)
+                del self._staged[0]
+            if (self._root / "index").is_dir():
+                sync_folder(self._root / "index")
+            if last is not None:
+                last.replace(target)
+                sync_folder(self._root)
+            self._clear(data)
+
+    def strays(self) -> tuple[int, Sequence[str]]:
+        """Return what lies there that nobody put."""
+        return self._strays, sorted(self._stray)
+
+    def _compare_seen(self, name: str, lines: dict[str, IndexLine]) -> None:
+        for raw in self._seen.read(name):
+            path = raw.decode("utf-8", "surrogateescape")
+            if path in lines:
+                continue
+            if path.startswith("log/tile/") and ".p/" in path:
+                self._superseded.append(path)
+                continue
+            self._strays += 1
+            if len(self._stray) < SHOWN:
+                self._stray.append(path)
+
+    def _walk(self) -> Iterator[str]:
+        """Yield the files of our folders; what a killed publisher left half-written goes."""
+        folders = [name for name in OURS if (self._root / name).is_dir()]
+        while folders:
+            folder = folders.pop()
+            for entry in os.scandir(self._root / folder):
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.name.startswith(".") and entry.name.endswith(".part"):
+                    Path(entry.path).unlink()
+                else:
+                    yield path
+
+    def _clear(self, index: bytes) -> None:
+        """Remove tiles that became full, and shards that hold nothing any more."""
+        for path in self._superseded:
+            (self._root / path).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self._root / path).parent.rmdir()
+        kept = {shard.name.rpartition("/")[2] for shard in stated_shards(index)}
+        folder = self._root / "index"
+        for file in folder.iterdir() if folder.is_dir() else ():
+            if file.name.endswith((".jsonl", ".part")) and file.name not in kept:
+                file.unlink()
+
+    @contextlib.contextmanager
+    def _failing(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FatalError(
+                f"{self._root / path} cannot be written: {error.strerror}; make room or give "
+                "access, then publish again"
+            ) from None
+
+
+class _Spool:
+    """Lines by shard, in files beside the tree, so that memory stays flat."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._folder, self._kind = folder, kind
+        self._lines: dict[str, list[bytes]] = {}
+        self._count = 0
+        self._known: set[str] = set()
+
+    def add(self, path: str, line: bytes) -> None:
+        name = shard_name(path) if path.isascii() else "index/00.jsonl"
+        self._lines.setdefault(name, []).append(line)
+        self._known.add(name)
+        self._count += 1
+        if self._count >= _AT_ONCE:
+            self._flush()
+
+    def names(self) -> set[str]:
+        return self._known
+
+    def read(self, name: str) -> Iterator[bytes]:
+        self._flush()
+        path = self._path(name)
+        if path.exists():
+            with path.open("rb") as file:
+                for line in file:
+                    yield line.rstrip(b"\n")
+
+    def _flush(self) -> None:
+        for name, lines in self._lines.items():
+            with self._path(name).open("ab") as file:
+                file.write(b"".join([line + b"\n" for line in lines]))
+        self._lines, self._count = {}, 0
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._kind}-{name.rpartition('/')[2]}"
+
+
+def _compare(target: Path, data: bytes) -> str:
+    try:
+        return "same" if target.read_bytes() == data else "updated"
+    except FileNotFoundError:
+        return "new"
+
+
+def _linked(target: Path, source: Path) -> bool:
+    """Give a file a second name; False where that cannot be."""
+    beside = part_of(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside.unlink(missing_ok=True)
+        beside.hardlink_to(source)
+    except OSError:
+        return False
+    _replace(beside, target)
+    return True
+
+
+def _beside(target: Path, data: bytes, *, durable: bool = False) -> Path:
+    """Write a file beside its name, whole."""
+    beside = part_of(target)
+    try:
+        file = beside.open("wb")
+    except FileNotFoundError:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = beside.open("wb")
+    try:
+        with file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    return beside
+
+
+def _replace(beside: Path, target: Path) -> None:
+    try:
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _held(root: Path) -> IO[bytes]:
+    """Take the tree's lock: two publishers would mix their indexes."""
+    file = (root / MARKER).open("ab")
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise StoreBusyError(f"another process publishes into {root}: try again later") from None
+    return file
+
+
+def _check_private(root: Path, private: Sequence[Path]) -> None:
+    """Refuse a folder that would put keys or the store on the web, whatever was forced."""
+    where = root.resolve()
+    for path in private:
+        inner = path.resolve()
+        if inner.is_relative_to(where) or (inner.is_dir() and where.is_relative_to(inner)):
+            raise ConfigError(
+                f"{root} cannot be published to: {path} belongs to it or holds it, and must not be "
+                "served; name a folder of its own"
+            )
+
+
+def _check_ours(root: Path) -> None:
+    names = {entry.name for entry in root.iterdir()}
+    if not names or MARKER in names:
+        return
+    if INDEX in names:
+        with contextlib.suppress(AnchordError):
+            stated_shards((root / INDEX).read_bytes())
+            return
+    raise ConfigError(
+        f"{root} holds something that is no published tree ({min(names)!r:.80}, ...): "
+        "name an empty folder, or say --force to write among it; nothing of it is deleted"
+    )

@@ -1,0 +1,140 @@
+"""`anchord mirror publish`: the store as a static tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from anchord.app.cli.output import emit_json, notes, printable, progress
+from anchord.app.wiring import App, open_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.progress import Progress
+
+    from anchord.engine.publishing import Published
+
+
+@click.command(
+    short_help="Write a static tree that any web server can host.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="Where DIR will be served (default: addresses in the manifest are relative).",
+)
+@click.option("--name", metavar="NAME", help="Name of the mirror (default: signer.signer_id).")
+@click.option(
+    "--status",
+    type=click.Choice(["primary", "mirror"]),
+    default="mirror",
+    show_default=True,
+    help="What the manifest says this mirror is.",
+)
+@click.option("--anchored-only", is_flag=True, help="Leave out what no block holds yet.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds something else.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.pass_obj
+def command(
+    config_path: str | None,
+    *,
+    folder: Path,
+    base_url: str | None,
+    name: str | None,
+    status: str,
+    anchored_only: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Write records, states, proofs, keys and the log into DIR, for any web server to serve.
+
+    DIR is brought up to date: files that did not change are not written again, and what belongs to
+    nothing in the store any more is named, not deleted. The index, signed with the active key, is
+    written last. No pass can run meanwhile.
+
+    \b
+    Examples:
+      anchord mirror publish /srv/www/mirror --base-url https://mirror.example.org
+      anchord mirror publish public --anchored-only && rsync -a --delete public/ host:www/
+
+    Exit code: 0 the tree is up to date, 1 the store holds something damaged, 2 DIR cannot be
+    published to, 3 a pass is running: try again.
+    """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
+    with open_app(config_path) as app, progress(quiet=quiet or as_json) as bars:
+        done = _publish(
+            app, folder, base_url, name, status, _teller(bars),
+            anchored_only=anchored_only, force=force,
+        )  # fmt: skip
+    document = {"folder": str(folder), **msgspec.to_builtins(done)}
+    if as_json:
+        emit_json(document)
+    elif not quiet:
+        _tell(done, folder)
+    return 0
+
+
+def _publish(
+    app: App, folder: Path, base_url: str | None, name: str | None, status: str,
+    on_progress: Callable[[str, int, int], None], *, anchored_only: bool, force: bool,
+) -> Published:  # fmt: skip
+    from anchord.adapters.http import base_url as checked
+    from anchord.adapters.outputs.tree import TreeOutput
+    from anchord.core.state import MERGE_VERSION, state_bytes
+    from anchord.core.trust import Keys
+    from anchord.engine.publishing import PublishOptions, publish
+
+    options = PublishOptions(
+        name=name or app.config.signer.signer_id,
+        merge_version=MERGE_VERSION,
+        base_url=None if base_url is None else checked(base_url, "--base-url"),
+        status=status,
+        anchored_only=anchored_only,
+    )
+    keys = Keys(app.keyring)
+    with TreeOutput(folder, force=force, private=_private(app)) as sink:
+        return publish(
+            app.store, app.keyring, app.signer, sink, options,
+            lambda bundle: state_bytes(bundle, keys), app.clock.now(), on_progress,
+        )  # fmt: skip
+
+
+def _private(app: App) -> list[Path]:
+    """Return what must never be served: keys, store, secrets, and the configuration."""
+    from anchord.app.cli.add import own_files
+
+    return own_files(app.loaded)
+
+
+def _teller(bars: Progress) -> Callable[[str, int, int], None]:
+    tasks: dict[str, Any] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
+
+    return tell
+
+
+def _tell(done: Published, folder: Path) -> None:
+    say = notes().print
+    changed = f"{done.new:,} new, {done.updated:,} updated, {done.same:,} as they were"
+    say(f"{done.records:,} records ({done.anchored:,} anchored) in {done.files:,} files: {changed}")
+    if done.checkpoint is not None:
+        say(f"the log covers {done.checkpoint:,} events")
+    words = {"same": "nothing changed: the index is as it was"}
+    say(printable(words.get(done.index, f"index.json of {folder} is signed and in place")))
+    if done.strays:
+        named = ", ".join(done.stray_files[:5])
+        say(
+            printable(f"{done.strays:,} files belong to nothing in the store any more: {named}"),
+            markup=False,
+        )

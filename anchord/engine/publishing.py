@@ -1,0 +1,288 @@
+"""Publishing all that a store holds as a tree of files that any web server can serve.
+
+The order is what a reader needs at every moment. Of a record: bundle, state, proof. Of the log:
+tiles before the checkpoint that covers them (c2sp.org/tlog-tiles). Then keys and manifest, then,
+once all of it is on the disk, the index, whose signature covers the rest. Nothing is deleted but
+tiles of the log that became full; what lies there and is of no record any more is reported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from anchord.core.event import event_digest, signer_block
+from anchord.core.key_document import to_document
+from anchord.core.keyring import Keyring, fingerprint
+from anchord.core.mirror_manifest import (
+    MANIFEST,
+    WELL_KNOWN,
+    own_entry,
+    read_manifest,
+    render_manifest,
+)
+from anchord.core.moment import utc
+from anchord.core.signed_document import signed
+from anchord.core.tree_index import INDEX, Shard, index_body, read_index, render_shard
+from anchord.core.trust import Keys
+from anchord.engine.export import (
+    Item,
+    all_bundles,
+    all_ots,
+    best_batch,
+    record_bundle,
+    stem_of,
+)
+from anchord.engine.publishing_log import log_files
+from anchord.engine.publishing_words import README
+from anchord.errors import RefusedError, VerificationError
+
+if TYPE_CHECKING:
+    from anchord.core.keyring import PublicKey
+    from anchord.ports import Signer
+    from anchord.ports.mirror import TreeSink
+    from anchord.ports.store import Store
+
+NUMBERED, UNNUMBERED = "pith", "record"
+"""Folders of records with a Pith Number, and without."""
+KEY = "pith-signing-key.json"
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_DIGEST_LENGTH = 64
+
+Progress = Callable[[str, int, int], None]
+StateOf = Callable[[bytes], bytes]
+
+
+class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person may choose of a tree."""
+
+    name: str
+    """Of the mirror, in its manifest."""
+    merge_version: str
+    base_url: str | None = None
+    """Where it will be served; None: addresses in the manifest are relative."""
+    status: str = "mirror"
+    anchored_only: bool = False
+    """Leave out records that no block holds yet."""
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tree."""
+
+    records: int
+    anchored: int
+    files: int
+    new: int
+    updated: int
+    same: int
+    index: str
+    """"new", "updated", or "same": nothing at all had changed."""
+    checkpoint: int | None
+    """Events that the published log covers."""
+    strays: int
+    """Files in the tree that belong to nothing in the store any more."""
+    stray_files: tuple[str, ...]
+    """The first of them."""
+
+
+def publish(
+    store: Store,
+    keyring: Keyring,
+    signer: Signer,
+    sink: TreeSink,
+    options: PublishOptions,
+    state_of: StateOf,
+    now: int,
+    on_progress: Progress,
+) -> Published:
+    """Bring a tree up to date with the store; no pass runs meanwhile.
+
+    Args:
+        store: what is published.
+        keyring: public keys, all of them published.
+        signer: signs the index.
+        sink: where the tree is.
+        options: what a person chose.
+        state_of: from a bundle's bytes to those of its state.
+        now: Unix seconds.
+        on_progress: told (what, done, total).
+
+    Raises:
+        StoreBusyError: a pass is running; nothing was written.
+        LedgerError, FatalError: the store is damaged; the old index still stands.
+    """
+    with store.exclusive():
+        work = _Publishing(store, keyring, sink, options, state_of, on_progress)
+        work.put_records()
+        checkpoint = work.put_log()
+        work.put_about(signer, now)
+        sink.settle()
+        index = _commit_index(sink, keyring, signer, now)
+    strays, first = sink.strays()
+    return Published(
+        records=work.records, anchored=work.anchored, files=work.outcomes.total(),
+        new=work.outcomes["new"], updated=work.outcomes["updated"], same=work.outcomes["same"],
+        index=index, checkpoint=checkpoint, strays=strays, stray_files=tuple(first),
+    )  # fmt: skip
+
+
+class _Publishing:
+    """One publication as it goes."""
+
+    def __init__(
+        self, store: Store, keyring: Keyring, sink: TreeSink, options: PublishOptions,
+        state_of: StateOf, on_progress: Progress,
+    ) -> None:  # fmt: skip
+        self._store, self._keyring, self._sink = store, keyring, sink
+        self._options, self._state_of, self._on_progress = options, state_of, on_progress
+        self.outcomes: Counter[str] = Counter()
+        self.records = 0
+        self.anchored = 0
+
+    def put_records(self) -> None:
+        """Write every record's files."""
+        waiting, _ = self._store.records.waiting()
+        anchored_only = self._options.anchored_only
+        done = 0
+        groups = all_bundles(self._store, self._keyring, anchored_only=anchored_only)
+        if not anchored_only:
+            groups = itertools.chain(groups, self._without_proof())
+        for group in groups:
+            for item in group:
+                self._put_record(item)
+            done += len(group)
+            self._on_progress("bundles", done, max(done, waiting))
+        done = 0
+        for group in all_ots(self._store, anchored_only=anchored_only):
+            for item in group:
+                self._put(f"{folder_of(item.stem)}/proof.ots", item.data)
+            done += len(group)
+            self._on_progress("proofs", done, self.records)
+
+    def _put_record(self, item: Item) -> None:
+        folder = folder_of(item.stem)
+        bundle = item.data + b"\n"
+        self._put(f"{folder}/bundle.json", bundle)
+        if folder.startswith(NUMBERED):
+            known = f"{WELL_KNOWN}{folder}/bundle.json"
+            self.outcomes[self._sink.link(known, f"{folder}/bundle.json", bundle)] += 1
+        self._put(f"{folder}/state.json", self._state_of(item.data))
+        self.records += 1
+        self.anchored += item.anchored
+
+    def _without_proof(self) -> Iterator[list[Item]]:
+        """Yield the bundles of records that no calendar has answered for: `all_bundles` has none.
+
+        Whether a batch has a proof is asked once a batch, not once a record.
+        """
+        proved: dict[int, bool] = {}
+        for chunk in self._store.records.walk():
+            found = []
+            for record in chunk:
+                standing = record.batch_id
+                if standing is not None and standing not in proved:
+                    proved[standing] = self._store.batches.get(standing).proof is not None
+                if standing is not None and proved[standing]:
+                    continue
+                if best_batch(self._store.batches.of_record(record.id, standing), standing) is None:
+                    stem = stem_of(record.digest, numbered=record.year is not None)
+                    data = record_bundle(self._store, self._keyring, record)
+                    found.append(Item(stem, data, anchored=False, moment=record.added_at))
+            yield found
+
+    def put_log(self) -> int | None:
+        """Write the log's tiles, then its checkpoints; return what the newest covers."""
+        last = self._store.log.last()
+        if last is None:
+            return None
+        for done, (path, data) in enumerate(log_files(self._store, last), 1):
+            self._put(path, data)
+            self._on_progress("log", done, max(done, last.size // 128))
+        return last.size
+
+    def put_about(self, signer: Signer, now: int) -> None:
+        """Write keys, what a stranger should know, and the manifest."""
+        for key in self._keyring:
+            self._put(f"keys/{_key_name(key)}.json", _pretty(to_document(key)))
+        document = _signing_key(self._keyring, signer)
+        for folder in ("", WELL_KNOWN):
+            self._put(folder + KEY, _pretty(document))
+        self._put("README.txt", README.encode("utf-8"))
+        options = self._options
+        entry = own_entry(
+            name=options.name, base_url=options.base_url, status=options.status,
+            public_key=document, numbered=NUMBERED,
+        )  # fmt: skip
+        manifest = self._manifest([entry], now)
+        for folder in ("", WELL_KNOWN):
+            self._put(folder + MANIFEST, manifest)
+
+    def _manifest(self, entries: list[dict[str, object]], now: int) -> bytes:
+        """Return the manifest; the one that is there when it says the same."""
+        version = self._options.merge_version
+        old = self._sink.read(MANIFEST)
+        if old is not None:
+            with contextlib.suppress(RefusedError):
+                same = render_manifest(entries, version, read_manifest(old).generated_at)
+                if same == old:
+                    return old
+        return render_manifest(entries, version, utc(now))
+
+    def _put(self, path: str, data: bytes) -> None:
+        self.outcomes[self._sink.put(path, data)] += 1
+
+
+def folder_of(stem: str) -> str:
+    """Return a record's folder; a stem is the suffix of a number, or a digest in hex."""
+    return f"{UNNUMBERED if len(stem) == _DIGEST_LENGTH else NUMBERED}/{stem}"
+
+
+def _key_name(key: PublicKey) -> str:
+    """Return what a key's file is called: strangers name keys as they like."""
+    return key.key_id if _PLAIN.fullmatch(key.key_id) else fingerprint(key.public_key)
+
+
+def _signing_key(keyring: Keyring, signer: Signer) -> dict[str, object]:
+    key = keyring.get(signer.key_id)
+    if key is None or key.public_key != signer.public_key:
+        raise VerificationError(
+            f"key {signer.key_id!r} signs, and the keyring has no such key or another one: look "
+            "into keyring.toml of the key folder"
+        )
+    return to_document(key)
+
+
+def _pretty(document: dict[str, object]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _commit_index(sink: TreeSink, keyring: Keyring, signer: Signer, now: int) -> str:
+    """Write shards and index; where all of it is as it was, the old signature stays."""
+    shards: list[Shard] = []
+    for name, lines in sink.shards():
+        data, shard = render_shard(name, lines)
+        sink.stage(name, data)
+        shards.append(shard)
+    shards.sort(key=lambda shard: shard.name)
+    old = sink.read(INDEX)
+    if old is not None and _still_true(old, shards, keyring, signer):
+        sink.commit(INDEX, old)
+        return "same"
+    block = signer_block(signer.key_id, signer.public_key, signer.signer_id)
+    body = index_body(shards, block, now)
+    sink.commit(INDEX, signed(body, signer.sign(event_digest(body))))
+    return "new" if old is None else "updated"
+
+
+def _still_true(old: bytes, shards: list[Shard], keyring: Keyring, signer: Signer) -> bool:
+    try:
+        index = read_index(old, Keys(keyring))
+    except (RefusedError, VerificationError):
+        return False
+    return index.key_id == signer.key_id and list(index.shards) == shards
