@@ -1,0 +1,1 @@
+"""Certificates for people: one page, as PDF and as HTML, of what was verified."""

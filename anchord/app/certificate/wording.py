@@ -1,0 +1,225 @@
+"""The words of a certificate, the same in the PDF and the HTML page.
+
+All lists have a bound and all values a length, so that one page is always enough; what was cut is
+kept whole beside it, and said to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from anchord.app.certificate.shorten import middle, visible
+from anchord.core.model import Scheme
+from anchord.core.trust import Trust
+from anchord.engine.certifying import Certificate, Copy
+
+LONGEST = 148
+"""Characters a value may have: two lines of the PDF's narrowest column."""
+LONGEST_TITLE = 150
+MOST_CALENDARS, MOST_TOKENS, MOST_COPIES = 4, 2, 1
+"""How many of a kind are shown; the rest is counted."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One fact with its name."""
+
+    label: str
+    text: str
+    code: bool = False
+    """A value to be compared letter by letter."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of checking by hand."""
+
+    text: str
+    code: str = ""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands on the page, top to bottom."""
+
+    specimen: str | None
+    """Why it proves nothing about Bitcoin; None when it does."""
+    title: str | None
+    title_note: str | None
+    name: str
+    source: str | None
+    digest: str
+    when: str
+    block: str
+    facts: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    limits: tuple[str, ...]
+    whole: tuple[Row, ...]
+    """Values that were cut, whole."""
+
+
+def page_of(made: Certificate) -> Page:
+    """Return the words of a certificate."""
+    subject, anchor = made.subject, made.anchor
+    whole = list(_facts(made))
+    source, title = _shown(subject.source), _shown(subject.title)
+    extra = [Row("Record", source or ""), Row("Title", title or "")]
+    note = None
+    if title is not None:
+        note = _TITLE_PROVED if subject.title_proved else _TITLE_SAID
+    return Page(
+        specimen=None if anchor.chain == "bitcoin" else _specimen(anchor.chain),
+        title=None if title is None else middle(title, LONGEST_TITLE),
+        title_note=note,
+        name=subject.pith_number or f"sha256:{subject.digest}",
+        source=None if source is None else middle(source, 80),
+        digest=subject.digest,
+        when=moment_words(anchor.time),
+        block=f"{_chain_words(anchor.chain)} block {anchor.height:,}",
+        facts=tuple(Row(row.label, middle(row.text, LONGEST), row.code) for row in whole),
+        steps=tuple(_steps(made)),
+        limits=tuple(_limits(made)),
+        whole=tuple(
+            row
+            for row, most in [*((row, LONGEST) for row in whole), (extra[0], 80), (extra[1], 150)]
+            if len(row.text) > most
+        ),
+    )
+
+
+_TITLE_PROVED = "the record holds the SHA-256 of this title"
+_TITLE_SAID = "title as given by whoever made this page; the record does not confirm it"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+
+
+def moment_words(text: str) -> str:
+    """Return `2024-07-26T16:40:00Z` as people write it, in UTC and to the minute."""
+    year, month, day = text[:10].split("-")
+    return f"{int(day)} {_MONTHS[int(month) - 1]} {year}, {text[11:16]} UTC"
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else visible(text)
+
+
+def _specimen(chain: str) -> str:
+    return f"Made on {chain or 'an unnamed chain'}: it proves nothing about Bitcoin."
+
+
+def _chain_words(chain: str) -> str:
+    return "Bitcoin" if chain == "bitcoin" else chain
+
+
+def _facts(made: Certificate) -> Iterator[Row]:
+    anchor, signed = made.anchor, made.statement
+    yield Row("Block hash", anchor.hash, code=True)
+    yield Row("Merkle root", anchor.merkle_root, code=True)
+    checked = " and ".join(visible(name) for name in anchor.checked_with)
+    yield Row("Header", f"checked against {checked}; {anchor.confirmations} or more confirmations")
+    if anchor.calendars:
+        words = _listed([visible(url) for url in anchor.calendars], MOST_CALENDARS)
+        yield Row("Calendars", f"OpenTimestamps: {words}")
+    yield Row("Proof", f"sha256 {signed.proof_sha256}", code=True)
+    yield Row("Signed by", f"{visible(signed.signer_id)}, {moment_words(signed.signed_at)}")
+    key = f"{visible(signed.key_id)}, fingerprint {signed.fingerprint}"
+    yield Row("Key", key + _TRUST[signed.trust])
+    yield Row("Event", signed.event_id, code=True)
+    yield from _witnesses(made)
+    yield from _copies(made.copies)
+
+
+_TRUST = {
+    Trust.KEYRING: " (in the keyring)",
+    Trust.GIVEN: " (given by hand)",
+    Trust.CLAIMED: " (only the bundle says whose it is)",
+}
+
+
+def _witnesses(made: Certificate) -> Iterator[Row]:
+    if made.not_before is not None:
+        height = f"{made.not_before.height:,}"
+        yield Row("Not before", f"the timestamp, not the record, is younger than block {height}")
+        yield Row("", made.not_before.hash, code=True)
+    for token in made.tokens[:MOST_TOKENS]:
+        words = f"RFC 3161 token of {moment_words(token.time)}, {visible(token.url)}"
+        yield Row("Also", words + _more(len(made.tokens) - MOST_TOKENS))
+
+
+def _copies(copies: Sequence[Copy]) -> Iterator[Row]:
+    for kind, label in (("capture", "Captured"), ("item", "Stored")):
+        found = [copy for copy in copies if copy.kind == kind]
+        for copy in found[:MOST_COPIES]:
+            words = "" if kind == "capture" else ", in the ZIP as the digest and .json"
+            words += " (a stand-in for the Internet Archive)" if copy.stand_in else ""
+            more = _more(len(found) - MOST_COPIES)
+            yield Row(label, f"{moment_words(copy.at)}{words}{more}")
+            yield Row("", visible(copy.where), code=True)
+
+
+def _listed(names: Iterable[str], most: int) -> str:
+    found = list(names)
+    return ", ".join(middle(name, 60) for name in found[:most]) + _more(len(found) - most)
+
+
+def _more(count: int) -> str:
+    return f", and {count} more in the bundle" if count > 0 else ""
+
+
+def _steps(made: Certificate) -> Iterator[Step]:
+    digest, signed = made.subject.digest, made.statement
+    yield _recompute(made.subject.scheme)
+    yield Step(
+        "In the bundle, find the event above. Its payload\u2019s proof_b64, base64 decoded, is "
+        "proof.ots; its SHA-256 stands above.",
+    )
+    yield Step(
+        "With the OpenTimestamps client and a Bitcoin node of your own:",
+        f"ots verify -d {digest} proof.ots",
+    )
+    yield Step(
+        "Without a node: ots --no-bitcoin verify with the same arguments shows a Merkle root. It "
+        f"must be that of block {made.anchor.height:,} above, in any explorer you trust.",
+    )
+    yield Step(
+        "The signature is Ed25519 over the 32 bytes of the event id, which is the SHA-256 of the "
+        "event without event_id and signature_b64, written as in step 1. Get the key from "
+        f"{middle(visible(signed.signer_id), 60)} and compare its fingerprint.",
+    )
+
+
+_PROGRAM = """python3 -c "import json, hashlib
+r = json.load(open('bundle.json', 'rb'))['canonical_record']
+t = json.dumps(r, sort_keys=True, separators=(',', ':'), ensure_ascii=False)
+print(hashlib.sha256(t.encode()).hexdigest())"
+"""
+
+
+def _recompute(scheme: Scheme) -> Step:
+    if scheme is Scheme.SHA256:
+        return Step("Hash the file; the digest above must come out:", "sha256sum FILE")
+    if scheme is Scheme.RFC8785:
+        return Step(
+            "Write the bundle\u2019s canonical_record as RFC 8785 says (keys sorted, no spaces) "
+            "and take the SHA-256: the digest above must come out.",
+        )
+    return Step("Hash the record in the bundle; the digest above must come out:", _PROGRAM.strip())
+
+
+def _limits(made: Certificate) -> Iterator[str]:
+    yield (
+        "It does not say who made the record, nor when, nor that it is true: these exact bytes "
+        "existed before that block, and a block\u2019s time is good to hours."
+    )
+    yield (
+        "The signature says who vouches for these facts, not who wrote the record."
+        + (
+            " Whose key it is was not confirmed for this page."
+            if made.statement.trust is Trust.CLAIMED
+            else ""
+        )
+    )
+    if made.copies:
+        yield "Copies are where the signer says; they were not fetched for this page."
+    yield "The page is no proof by itself: the proof is in the bundle, and is checked as above."

@@ -1,0 +1,367 @@
+"""What a certificate says of one record: nothing but what was verified at that moment.
+
+The judgement is that of `anchord.engine.verification`; here the parts of the evidence it rests on
+are read again from the same bytes and put together as plain values, to be rendered by
+`anchord.app.certificate`. There is no moment of making among them: the same record, at the same
+state, gives the same certificate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from anchord.core.bundle import Bundle, read_bundle
+from anchord.core.bundle_check import claimed_keys
+from anchord.core.capture_url import WAYBACK
+from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
+from anchord.core.keyring import Keyring, PublicKey, fingerprint
+from anchord.core.model import Scheme
+from anchord.core.strictjson import parse
+from anchord.core.trust import Keys, Trust
+from anchord.core.verify_event import EventProved, read_event, withdrawn
+from anchord.engine.export import record_bundle
+from anchord.engine.verification import verify_bundle, verify_record
+from anchord.errors import RefusedError, TransientError, VerificationError
+
+if TYPE_CHECKING:
+    from anchord.core.model import StoredRecord
+    from anchord.engine.dossier import FindExpected
+    from anchord.engine.header_view import HeaderView
+    from anchord.engine.report import Report
+    from anchord.ports.store import Store
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What existed."""
+
+    digest: str
+    scheme: Scheme
+    """What made the digest; `sha256` when only the digest is known."""
+    pith_number: str | None
+    source: str | None
+    """As the record itself names it."""
+    title: str | None
+    """As whoever made the certificate named it."""
+    title_proved: bool
+    """The record holds the hash of that title."""
+
+
+class Anchor(msgspec.Struct, frozen=True, kw_only=True):
+    """The block that carries it."""
+
+    chain: str
+    height: int
+    hash: str
+    merkle_root: str
+    """Both in the order explorers print."""
+    time: str
+    confirmations: int
+    """At least so many blocks stood on it, itself included."""
+    checked_with: tuple[str, ...]
+    calendars: tuple[str, ...]
+    """Whose paths the proof holds."""
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """The signed event that states the anchor."""
+
+    event_id: str
+    signed_at: str
+    signer_id: str
+    key_id: str
+    fingerprint: str
+    trust: Trust
+    proof_sha256: str
+
+
+class Earliest(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that the timestamp is younger than; of the record that says nothing."""
+
+    height: int
+    hash: str
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """A second witness of time: an RFC 3161 token."""
+
+    url: str
+    time: str
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a copy lies, as the signer states; nobody fetched it for the certificate."""
+
+    kind: str
+    """`capture` or `item`."""
+    where: str
+    """Capture URL, or item and file; the member is named after the digest."""
+    at: str
+    sha256: str
+    """Of the page's bytes, or of the member."""
+    stand_in: bool
+    """Not at the Internet Archive, as in trials."""
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """What one page says."""
+
+    subject: Subject
+    anchor: Anchor
+    statement: Statement
+    not_before: Earliest | None
+    tokens: tuple[Token, ...]
+    copies: tuple[Copy, ...]
+
+
+def certify_bundle(
+    target: str,
+    raw: bytes,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    find: FindExpected,
+    headers: HeaderView,
+    title: str | None = None,
+) -> Certificate:
+    """Verify a bundle, and return what its certificate says.
+
+    Raises:
+        RefusedError: it does not prove that the record existed; the message says what is missing.
+        VerificationError: something in it does not hold.
+        TransientError: no header could be had.
+    """
+    report = verify_bundle(target, raw, keyring, given, find, headers)
+    _check_proved(report)
+    return _certificate(raw, report, keyring, given, headers, title)
+
+
+def certify_record(
+    store: Store,
+    record: StoredRecord,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    find: FindExpected,
+    headers: HeaderView,
+    target: str,
+    title: str | None = None,
+) -> Certificate:
+    """Verify what the store has of a record, and return what its certificate says.
+
+    Raises:
+        RefusedError: it is not proved yet; the message says what is missing.
+        VerificationError: something in it does not hold.
+        TransientError: no header could be had.
+    """
+    report = verify_record(store, record, keyring, given, find, headers, target)
+    _check_proved(report)
+    raw = record_bundle(store, keyring, record)
+    return _certificate(raw, report, keyring, given, headers, title)
+
+
+def _check_proved(report: Report) -> None:
+    """Refuse everything but a proof: a certificate never says "pending"."""
+    if report.result == "proved":
+        return
+    words = f"no certificate for {report.target:.200}: {report.result}: {report.reason}"
+    if report.temporary:
+        raise TransientError(words)
+    if report.result == "failed":
+        raise VerificationError(words)
+    raise RefusedError(words + _TODO.get(report.result, ""))
+
+
+_TODO = {"pending": "; the calendars need some hours: `anchord run-once`, then again"}
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """An event whose signature holds and that nothing withdrew, with what it states."""
+
+    proved: EventProved
+    payload: Mapping[str, Any]
+    key: PublicKey
+
+
+def _certificate(
+    raw: bytes,
+    report: Report,
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    headers: HeaderView,
+    title: str | None,
+) -> Certificate:
+    bundle = read_bundle(raw)
+    events = _standing(bundle, Keys(keyring, given, claimed_keys(bundle)))
+    chosen = _anchored_event(events, report)
+    signer = chosen.proved.signer_id
+    return Certificate(
+        subject=_subject(bundle, raw, title),
+        anchor=_anchor(report, chosen, events, headers.confirmations),
+        statement=Statement(
+            event_id=chosen.proved.event_id,
+            signed_at=chosen.proved.created_at,
+            signer_id=signer,
+            key_id=chosen.proved.key_id,
+            fingerprint=fingerprint(chosen.key.public_key),
+            trust=chosen.proved.trust or Trust.CLAIMED,
+            proof_sha256=chosen.payload["proof_sha256"],
+        ),
+        not_before=_not_before(report, chosen.payload),
+        tokens=_tokens(report, chosen.payload),
+        copies=tuple(_copies(events, signer)),
+    )
+
+
+def _standing(bundle: Bundle, keys: Keys) -> list[_Standing]:
+    """Return the events that count, oldest first; read by the rules that judged them."""
+    found = []
+    for event in bundle.events:
+        proved = read_event(event, bundle.digest, bundle.number, keys)
+        known = keys.find(proved.key_id)
+        if proved.trust is not None and known is not None:
+            found.append(_Standing(proved, event["payload"], known[0]))
+    gone = withdrawn([one.proved for one in found])
+    kept = [one for one in found if one.proved.event_id not in gone]
+    return sorted(kept, key=lambda one: (one.proved.created_at, one.proved.event_id))
+
+
+def _anchored_event(events: Sequence[_Standing], report: Report) -> _Standing:
+    """Return the event that states the block of the report, the best trusted one first.
+
+    Raises:
+        RefusedError: the block is proved, and no signed event states it yet.
+    """
+    wanted = (report.chain, report.block_height, report.block_hash)
+    found = [
+        one
+        for one in events
+        if one.proved.event_type == ANCHORED and one.proved.claims is not None
+        and (one.proved.claims.chain, one.proved.claims.height, one.proved.claims.hash) == wanted
+    ]  # fmt: skip
+    if not found:
+        raise RefusedError(
+            f"no certificate for {report.target:.200}: block {report.block_height} carries it, and "
+            "no signed event states so yet: `anchord run-once`, then again"
+        )
+    order = list(Trust)
+    return min(found, key=lambda one: order.index(one.proved.trust or Trust.CLAIMED))
+
+
+def _subject(bundle: Bundle, raw: bytes, title: str | None) -> Subject:
+    document = parse(raw, max_bytes=len(raw))
+    record = document["canonical_record"]
+    record = record if isinstance(record, dict) else {}
+    stated = document.get("canonical_scheme", Scheme.PITH_JSON_V1.value)
+    return Subject(
+        digest=bundle.digest.hex(),
+        scheme=Scheme.SHA256 if bundle.canonical is None else Scheme(stated),
+        pith_number=bundle.number,
+        source=_source(record.get("source")),
+        title=title or None,
+        title_proved=title is not None and _has_title(record, title),
+    )
+
+
+def _source(value: Any) -> str | None:
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str):
+        return None
+    kind, name, version = value.get("kind"), value["id"], value.get("version")
+    counted = version if type(version) is int else None
+    if kind == "arxiv":
+        return f"arXiv:{name}" + ("" if counted is None else f"v{counted}")
+    words = f"{kind} {name}" if isinstance(kind, str) else name
+    return words if counted is None else f"{words}, version {counted}"
+
+
+def _has_title(record: Mapping[str, Any], title: str) -> bool:
+    """Tell whether the record holds the hash of this title (docs/protocol.md, 1)."""
+    metadata = record.get("metadata")
+    stated = metadata.get("title_canon_sha256") if isinstance(metadata, dict) else None
+    text = " ".join(title.lower().split()).encode("utf-8", "replace")
+    return stated == hashlib.sha256(text).hexdigest()
+
+
+def _anchor(
+    report: Report, chosen: _Standing, events: Sequence[_Standing], confirmations: int
+) -> Anchor:
+    path = next(
+        path
+        for path in report.paths
+        if path.outcome == "verified" and path.height == report.block_height
+    )
+    return Anchor(
+        chain=report.chain or "",
+        height=path.height or 0,
+        hash=path.block_hash or "",
+        merkle_root=path.message,
+        time=path.block_time or "",
+        confirmations=confirmations,
+        checked_with=path.checked_with,
+        calendars=tuple(sorted(_calendars(chosen, events))),
+    )
+
+
+def _calendars(chosen: _Standing, events: Sequence[_Standing]) -> set[str]:
+    """Return who made the paths in the proof; where it no longer says, who was asked."""
+    proof = chosen.proved.proof
+    found = {item.attestation.uri or "" for item in proof.answered} if proof is not None else set()
+    if found:
+        return found
+    asked = [
+        one.payload.get("calendars")
+        for one in events
+        if one.proved.event_type == SUBMITTED and one.proved.signer_id == chosen.proved.signer_id
+    ]
+    return {url for urls in asked if isinstance(urls, list) for url in urls if isinstance(url, str)}
+
+
+def _not_before(report: Report, payload: Mapping[str, Any]) -> Earliest | None:
+    stated = payload.get("not_before")
+    if not isinstance(stated, dict) or not _holds(report, "not before"):
+        return None
+    return Earliest(height=stated["block_height"], hash=stated["block_hash"])
+
+
+def _tokens(report: Report, payload: Mapping[str, Any]) -> tuple[Token, ...]:
+    stated = payload.get("rfc3161")
+    if not isinstance(stated, list) or not _holds(report, "rfc3161"):
+        return ()
+    return tuple(Token(url=item["url"], time=item["time"]) for item in stated)
+
+
+def _holds(report: Report, check: str) -> bool:
+    """Tell whether a kind of check was made and every one of it holds."""
+    outcomes = {one.outcome for one in report.checks if one.check == check}
+    return outcomes == {"proved"}
+
+
+def _copies(events: Sequence[_Standing], signer_id: str) -> list[Copy]:
+    """Return where the signer says that copies lie: mementos, then items, oldest first."""
+    found = []
+    for kind, name in ((CAPTURED, "capture"), (ITEM_STORED, "item")):
+        for one in events:
+            stored = one.proved.stored
+            if one.proved.event_type != kind or stored is None:
+                continue
+            if one.proved.signer_id == signer_id:
+                found.append(
+                    Copy(
+                        kind=name,
+                        where=_place(one.payload, kind),
+                        at=stored.at,
+                        sha256=stored.sha256,
+                        stand_in=not _place(one.payload, kind).startswith(_REAL),
+                    )
+                )
+    return found
+
+
+_REAL = (f"{WAYBACK}/web/", "archive.org/download/")
+
+
+def _place(payload: Mapping[str, Any], kind: str) -> str:
+    if kind == CAPTURED:
+        return str(payload["capture_url"])
+    return "{archive}/download/{identifier}/{file}".format_map(payload)
