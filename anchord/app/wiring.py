@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from anchord.core.keyring import Keyring
     from anchord.engine.archiving import Archiving
     from anchord.ports import Calendar, Clock, HeaderSource, Signer
+    from anchord.ports.authority import TimestampAuthority
 
 
 class SystemClock:
@@ -190,6 +191,16 @@ class App:
             part.urls, client=self.client, min_agree=part.min_agree, genesis=genesis
         )
 
+    @cached_property
+    def authorities(self) -> list[TimestampAuthority]:
+        """The configured time-stamping authorities; opening them reads their certificates."""
+        from anchord.adapters.tsa import HttpAuthority
+
+        return [
+            HttpAuthority(one.url, self.loaded.resolve(one.certificates), self.client, os.urandom)
+            for one in self.config.anchoring.authorities
+        ]
+
     def parts(self, on_progress: Callable[[str, int, int], None] | None = None) -> Parts:
         """Return what a pass works with."""
         from anchord.adapters.http import authority
@@ -218,6 +229,7 @@ class App:
             signer=self.signer,
             signer_for=self.signer_for,
             calendars=self.calendars,
+            authorities=self.authorities,
             headers=self.headers,
             draw=os.urandom,
             on_progress=on_progress or (lambda _stage, _done, _total: None),

@@ -50,6 +50,9 @@ def seal(parts: Parts, now: int) -> Batch | None:
         if last is not None and last <= now < last + interval_s:
             return None
 
+    if not parts.store.records.waiting()[0]:
+        return None  # nobody is asked for a block that no batch would carry
+
     def make_tile(digests: list[bytes]) -> tuple[bytes, bytes]:
         nonces = parts.draw(NONCE_BYTES * len(digests))
         return nonces, leaves(digests, nonces)

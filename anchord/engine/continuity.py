@@ -50,7 +50,9 @@ def heal_clock(parts: Parts, now: int) -> int:
     """
     policy = parts.policy
     longest_s = max(_LONGEST_BREAK * policy.poll_max_s, policy.resubmit_after_s, _DAY_S)
-    return parts.store.calls.bring_forward(now, now + 2 * longest_s)
+    latest = now + 2 * longest_s
+    healed = parts.store.calls.bring_forward(now, latest)
+    return healed + parts.store.tokens.bring_forward(now, latest)
 
 
 def heal_captures(storing: StoringParts, now: int) -> int:

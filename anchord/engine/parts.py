@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from anchord.ports import Calendar, HeaderSource, Signer
+    from anchord.ports.authority import TimestampAuthority
     from anchord.ports.store import Store
 
 
@@ -58,6 +59,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Random bytes; nonces come from here."""
     on_progress: Callable[[str, int, int], None]
     """Told (stage, done, total) while a stage works."""
+    authorities: Sequence[TimestampAuthority] = ()
+    """Time-stamping authorities that give batches tokens."""
 
     @property
     def by_url(self) -> Mapping[str, Calendar]:

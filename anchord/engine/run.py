@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.engine import anchoring, checking, continuity, ledger
+from anchord.engine import anchoring, checking, continuity, ledger, tokens
 
 if TYPE_CHECKING:
     from anchord.engine.archiving import ArchiveReport, Archiving
@@ -31,7 +31,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     signed: int = 0
     """Events appended to the ledger."""
     failed_calls: int = 0
-    """Calls to calendars that failed and will be repeated."""
+    """Calls to calendars and time-stamping authorities that failed and will be repeated."""
     problems: dict[str, str] = {}
     """What header sources that could not answer said, by name."""
     stored: ArchiveReport | None = None
@@ -55,14 +55,18 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         batch = anchoring.seal(parts, now)
         submitting = anchoring.Submitting(parts, now)
         submitting.start()
+        stamping = tokens.Stamping(parts, now)
         try:
+            stamping.start()
             submitting.until_enough()
             anchoring.settle_all(parts, now)
             upgraded, failed = anchoring.upgrade(parts, now)
+            stamping.collect()
             anchored, problems = checking.check(parts, now)
             signed = ledger.append_all(parts, now)
         finally:
             submitting.finish()
+            stamping.finish()
         stored = None if archiving is None else archiving.step(now)
         signed += ledger.append_all(parts, now)
     return PassReport(
@@ -72,7 +76,7 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         upgraded=upgraded,
         anchored=anchored,
         signed=signed,
-        failed_calls=failed + submitting.failed,
+        failed_calls=failed + submitting.failed + stamping.failed,
         problems=problems,
         stored=stored,
     )

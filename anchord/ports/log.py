@@ -82,6 +82,20 @@ class StoredToken(msgspec.Struct, frozen=True, kw_only=True):
     last_error: str | None = None
 
 
+class AuthorityHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """How one time-stamping authority behaves."""
+
+    url: str
+    kept: int
+    """Tokens that came and were verified."""
+    pending: int
+    """Batches that wait for one."""
+    last_ok_at: int | None
+    next_attempt_at: int | None
+    last_error: str | None
+    """What went wrong last with the youngest batch that waits."""
+
+
 class TokenTable(Protocol):
     """RFC 3161 tokens of batches."""
 
@@ -99,6 +113,14 @@ class TokenTable(Protocol):
 
     def postpone(self, batch_id: int, url: str, at: int | None, error: str) -> None:
         """Write down a failed try; `at` None: it was the last one."""
+        ...
+
+    def bring_forward(self, now: int, latest: int) -> int:
+        """Make due at once what is put off beyond `latest`; return how much that was."""
+        ...
+
+    def health(self) -> list[AuthorityHealth]:
+        """Return how every authority that was ever asked behaves."""
         ...
 
     def intend(self, batch_id: int, urls: Sequence[str], now: int) -> None:

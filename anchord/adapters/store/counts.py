@@ -15,6 +15,7 @@ from anchord.adapters.store.schema import (
     pendings,
     series,
     submissions,
+    tokens,
 )
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Counts:
             sa.select(sa.func.min(submissions.c.next_attempt_at)),
             sa.select(sa.func.min(pendings.c.next_attempt_at)).where(self._asked()),
             sa.select(sa.func.min(batches.c.next_check_at)),
+            sa.select(sa.func.min(tokens.c.next_attempt_at)),
         ]
         with self._database.reading() as connection:
             moments = [connection.execute(query).scalar() for query in queries]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store.schema import tokens
-from anchord.ports.log import StoredToken
+from anchord.ports.log import AuthorityHealth, StoredToken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,39 @@ class Tokens:
         """Write down a failed try; `at` None: it was the last one."""
         tried = {"attempts": tokens.c.attempts + 1}
         self._change(batch_id, url, {"next_attempt_at": at, "last_error": error, **tried})
+
+    def bring_forward(self, now: int, latest: int) -> int:
+        """Make due at once what is put off beyond `latest`; writes nothing when nothing is."""
+        late = tokens.c.next_attempt_at > latest
+        with self._database.reading() as connection:
+            if connection.execute(sa.select(tokens.c.url).where(late).limit(1)).first() is None:
+                return 0
+        with self._database.writing() as connection:
+            change = sa.update(tokens).where(late).values(next_attempt_at=now)
+            return connection.execute(change).rowcount
+
+    def health(self) -> list[AuthorityHealth]:
+        """Return how every authority that was ever asked behaves, by address."""
+        waits = tokens.c.next_attempt_at.is_not(None)
+        query = sa.select(
+            tokens.c.url,
+            sa.func.count(tokens.c.raw).label("kept"),
+            sa.func.count(tokens.c.next_attempt_at).label("pending"),
+            sa.func.max(tokens.c.answered_at).label("last_ok_at"),
+            sa.func.min(tokens.c.next_attempt_at).label("next_attempt_at"),
+        ).group_by(tokens.c.url)
+        troubled = sa.select(tokens.c.url, tokens.c.last_error).where(
+            waits, tokens.c.last_error.is_not(None)
+        )
+        with self._database.reading() as connection:
+            errors = {
+                row.url: row.last_error
+                for row in connection.execute(troubled.order_by(tokens.c.batch_id))
+            }
+            return [
+                AuthorityHealth(**row._mapping, last_error=errors.get(row.url))
+                for row in connection.execute(query.order_by(tokens.c.url))
+            ]
 
     def intend(self, batch_id: int, urls: Sequence[str], now: int) -> None:
         """Write the intent to get a token from each authority; one that is there stays."""
