@@ -28,7 +28,9 @@ Event (`read_event`)
     never stands for two different keys, and what revokes a key in one place revokes it in all.
 13. The subject is this record, by number or id, and the payload names its digest.
 14. `timestamp_anchored`: the proof inside has the hash stated, meets 1 to 4, and ends in a Bitcoin
-    attestation at the height stated, on the Merkle root stated.
+    attestation at the height stated, on the Merkle root stated. `not_before` names a block older
+    than that one, whose hash the proof carries below all calendars; each token of `rfc3161` is
+    over a message there, of the time stated, and signed by the certificate it carries.
 15. Events of others cannot be checked where their makers publish no rule; the registry's
     receipts inside them are checked (`check_receipt`): Ed25519 over the 32 bytes of the digest.
 
@@ -56,6 +58,7 @@ from anchord.core.model import Block
 from anchord.core.moment import utc
 from anchord.core.paths import unattested
 from anchord.core.proof import Found, attestations, parse_detached
+from anchord.core.witnessed import Witnessed
 from anchord.errors import AttestationError, DigestMismatchError
 
 
@@ -84,6 +87,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     confirmations: int
     signed_at: int
     """Unix seconds: the event's `created_at`."""
+    witnessed: Witnessed = Witnessed()
+    """Its further witnesses, held against the proof."""
 
 
 def read_proof(raw: bytes, digest: bytes | None = None, algorithm: str = "sha256") -> Proof:

@@ -28,6 +28,7 @@ from anchord.core.receipt import strict_base64
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify import Claims, Proof, read_proof
 from anchord.core.verify_stored import StoredClaim, read_stored
+from anchord.core.witnessed import StatedBlock, StatedToken, read_witnessed
 from anchord.errors import (
     AttestationError,
     DigestMismatchError,
@@ -266,6 +267,8 @@ class _Anchored(msgspec.Struct):
     confirmations: int
     proof_sha256: str
     proof_b64: str
+    not_before: StatedBlock | None = None
+    rfc3161: list[StatedToken] = []
 
 
 def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
@@ -304,6 +307,7 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
         time=stated.block_time,
         confirmations=stated.confirmations,
         signed_at=seconds(event.created_at),
+        witnessed=read_witnessed(raw, stated.block_height, stated.not_before, stated.rfc3161),
     )
     return proof, claims
 

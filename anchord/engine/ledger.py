@@ -21,6 +21,7 @@ from anchord.core.capture import moment_of
 from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
 from anchord.core.moment import utc
 from anchord.core.storage import Intent
+from anchord.engine import carrying
 from anchord.engine.rendering import Renderer
 from anchord.errors import ConfigError, FatalError, LedgerError
 from anchord.ports import BulkSigner, Signer
@@ -62,6 +63,7 @@ def anchored_series(parts: Parts, batch: Batch, block: Block, proof: bytes, now:
         "block_time": utc(block.time),
         "confirmations": block.confirmations,
         "checked_with": list(block.checked_with),
+        **carrying.witnessed(parts, batch),
     }
     return _new(parts.signer, event.ANCHORED, payload, now, proof, batch.size)
 

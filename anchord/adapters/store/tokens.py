@@ -68,8 +68,8 @@ class Tokens:
                 for row in connection.execute(troubled.order_by(tokens.c.batch_id))
             }
             return [
-                AuthorityHealth(**row._mapping, last_error=errors.get(row.url))
-                for row in connection.execute(query.order_by(tokens.c.url))
+                AuthorityHealth(**row, last_error=errors.get(row["url"]))
+                for row in connection.execute(query.order_by(tokens.c.url)).mappings()
             ]
 
     def intend(self, batch_id: int, urls: Sequence[str], now: int) -> None:
