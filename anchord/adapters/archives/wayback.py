@@ -71,7 +71,7 @@ class Wayback:
 
     Args:
         url: where the service is: `WAYBACK_URL`, or a stand-in on loopback.
-        keys: of the account that captures.
+        keys: of the account that captures; None: index and replay only, which are public.
         contact: a URL or an address for its operators, who ask for one in the User-Agent.
         timeout_s: total time of a call.
         index_timeout_s: total time of a look into the index.
@@ -85,7 +85,7 @@ class Wayback:
     def __init__(
         self,
         url: str,
-        keys: Keys,
+        keys: Keys | None,
         *,
         contact: str,
         timeout_s: float = TIMEOUT_S,
@@ -93,7 +93,7 @@ class Wayback:
         max_replay_bytes: int = REPLAY_MAX_BYTES,
     ) -> None:
         self._base = stand_in(url, WAYBACK_URL, "archive.captures.web_url") or WAYBACK_URL
-        if not (_KEY.fullmatch(keys.access) and _KEY.fullmatch(keys.secret)):
+        if keys is not None and not (_KEY.fullmatch(keys.access) and _KEY.fullmatch(keys.secret)):
             raise ConfigError(
                 "expected an access and a secret key as https://archive.org/account/s3.php shows "
                 "them (letters, digits, no colon, no space), got something else: check the file"
@@ -105,6 +105,11 @@ class Wayback:
 
     def __repr__(self) -> str:
         return f"Wayback({self._base!r})"
+
+    @property
+    def where(self) -> str:
+        """Its base address, as capture URLs begin."""
+        return self._base
 
     def submit(
         self, url: str, *, within_s: int | None, plain: bool
@@ -198,10 +203,13 @@ class Wayback:
         self, path: str, fields: dict[str, str] | None, read: Callable[[Response], T]
     ) -> T | Refused:
         """Ask Save Page Now, which wants the keys and, against HTML, to be told of JSON."""
+        keys = self._keys
+        if keys is None:
+            raise ConfigError("captures need the account's keys: set archive.credentials_file")
         target = self._base + path
         headers = {
             "Accept": "application/json",
-            "Authorization": f"LOW {self._keys.access}:{self._keys.secret}",
+            "Authorization": f"LOW {keys.access}:{keys.secret}",
         }
 
         def send() -> Response:
@@ -212,16 +220,17 @@ class Wayback:
             return self._client.post(target, headers=form, body=body, max_bytes=SAVE_MAX_BYTES)
 
         return _asked(
-            path.partition("?")[0], lambda: self._without_keys(send()), read, SAVE_MAX_BYTES
+            path.partition("?")[0], lambda: _without_keys(send(), keys), read, SAVE_MAX_BYTES
         )
 
-    def _without_keys(self, said: Response) -> Response:
-        """Blot the keys out of an answer that repeats them: its words go to logs and screens."""
-        body = said.body
-        for key in (self._keys.secret, self._keys.access):
-            if len(key) >= _ECHO_MIN:
-                body = body.replace(key.encode(), b"***")
-        return Response(said.status, said.headers, body)
+
+def _without_keys(said: Response, keys: Keys) -> Response:
+    """Blot the keys out of an answer that repeats them: its words go to logs and screens."""
+    body = said.body
+    for key in (keys.secret, keys.access):
+        if len(key) >= _ECHO_MIN:
+            body = body.replace(key.encode(), b"***")
+    return Response(said.status, said.headers, body)
 
 
 def _tells_its_length(said: Response) -> bool:

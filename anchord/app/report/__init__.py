@@ -1,0 +1,1 @@
+"""What an audit says, written down: for people, scripts, spreadsheets, wikis and browsers."""
