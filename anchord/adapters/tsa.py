@@ -39,7 +39,7 @@ class HttpAuthority:
         self, url: str, certificates: Path, client: Client, draw: Callable[[int], bytes]
     ) -> None:
         self._address = base_url(url, f"authority {clean(authority(url))}: url")
-        self._trusted = _read(certificates, url)
+        self._trusted = read_trusted(certificates, f"authority {url}: certificates")
         self._url = url
         self._client = client
         self._draw = draw
@@ -81,15 +81,23 @@ class HttpAuthority:
             raise ProtocolError(f"{self._url}: {error}") from None
 
 
-def _read(path: Path, url: str) -> tuple[Certificate, ...]:
-    what = f"authority {url}: certificates {path}"
+def read_trusted(path: Path, what: str) -> tuple[Certificate, ...]:
+    """Return the certificates of a PEM file that tokens must lead to.
+
+    Args:
+        path: the file.
+        what: what it is called, for the message.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no root certificate.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(_MAX_PEM_BYTES)
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{what}: cannot be read: {words}") from None
+        raise ConfigError(f"{what} {path}: cannot be read: {words}") from None
     try:
         return tsa.read_certificates(raw)
     except RefusedError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"{what} {path}: {error}") from None

@@ -14,11 +14,22 @@ from anchord.core.moment import utc
 from anchord.core.trust import Trust
 from anchord.core.verify import Claims, Proof, check_claims, check_depth
 from anchord.core.verify_event import EventProved
+from anchord.engine.further import look_at_token, look_before
 from anchord.engine.header_view import HeaderView
-from anchord.engine.report import Check, EventReport, PathReport, Report, Result
+from anchord.engine.report import (
+    Check,
+    EventReport,
+    NotBeforeReport,
+    PathReport,
+    Report,
+    Result,
+    TokenReport,
+)
 from anchord.errors import AnchordError, AttestationError, TransientError, VerificationError
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from anchord.core.proof import Found
 
 
@@ -42,10 +53,26 @@ TRUST_WORDS = {
 
 
 class Dossier:
-    """What is found out about one target, step by step."""
+    """What is found out about one target, step by step.
 
-    def __init__(self, target: str, kind: str, witnesses: HeaderView) -> None:
+    Args:
+        target: as it was named.
+        kind: what it is.
+        witnesses: the block headers.
+        trusted: certificates that tokens of time-stamping authorities are held against.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        kind: str,
+        witnesses: HeaderView,
+        trusted: Sequence[Certificate] = (),
+    ) -> None:
         self._target, self._kind, self._witnesses = target, kind, witnesses
+        self._trusted = trusted
+        self._not_before: list[NotBeforeReport] = []
+        self._tokens: list[TokenReport] = []
         self._digest: bytes | None = None
         self._algorithm: str | None = None
         self._number: str | None = None
@@ -134,6 +161,21 @@ class Dossier:
             self.skip("stored", f"{said}; {what} had the sha256 {event.stored.sha256}")
         elif event.proof is not None and event.trust is not None:
             self.add_proof(event.proof, event.claims)
+            if event.claims is not None:
+                self._add_further(event.event_id, event.claims)
+
+    def _add_further(self, event_id: str, claims: Claims) -> None:
+        """Take in what else a timestamp has for witnesses; none of them is needed."""
+        if claims.witnessed.not_before is not None:
+            before, check = look_before(
+                claims.witnessed.not_before, claims.chain, event_id, self._witnesses
+            )
+            self._not_before.append(before)
+            self._checks.append(check)
+        for token in claims.witnessed.tokens:
+            report, check = look_at_token(token, event_id, self._trusted)
+            self._tokens.append(report)
+            self._checks.append(check)
 
     def add_proof(self, proof: Proof, claims: Claims | None = None) -> None:
         """Take in a proof, and hold each of its Bitcoin paths against the headers."""
@@ -221,6 +263,8 @@ class Dossier:
             checked_with=() if block is None else block.checked_with,
             checks=tuple(_distinct(self._checks)),
             paths=tuple(paths),
+            not_before=tuple(self._not_before),
+            tokens=tuple(self._tokens),
             events=tuple(self._events),
         )
 

@@ -52,6 +52,17 @@ class HeaderView:
             )
         return confirm(found, headers, tip)
 
+    def header(self, height: int) -> bytes:
+        """Return the header at a height.
+
+        Raises:
+            TransientError: no source could answer, or they disagree.
+        """
+        headers, _ = self._headers(height)
+        if len(set(headers.values())) > 1:
+            raise TransientError(f"{' and '.join(headers)} disagree about block {height}")
+        return next(iter(headers.values()))
+
     def _headers(self, height: int) -> tuple[dict[str, bytes], int]:
         if height in self._seen:
             return self._seen[height]

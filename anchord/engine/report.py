@@ -14,7 +14,8 @@ class Check(msgspec.Struct, frozen=True):
     """One thing that was or was not proved."""
 
     check: str
-    """"digest", "record", "signature", "receipt", "proof", "header" or "stored"."""
+    """"digest", "record", "signature", "receipt", "proof", "header", "not before", "token" or
+    "stored"."""
     outcome: Outcome
     detail: str
 
@@ -34,6 +35,39 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
     block_time: str | None = None
     confirmations: int | None = None
     checked_with: tuple[str, ...] = ()
+
+
+class NotBeforeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that a timestamp is younger than. It says nothing of the record's own age."""
+
+    event_id: str
+    """The event whose timestamp it is."""
+    block_height: int
+    block_hash: str
+    block_time: str | None
+    """Of the header, when it was seen: the timestamp was not made before that, good to hours."""
+    outcome: str
+    """"verified", "does not hold" or "not checked"."""
+    detail: str
+
+
+class TokenReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A token of a time-stamping authority; its signature holds, or there would be no report."""
+
+    event_id: str
+    """The event that carries it."""
+    url: str
+    signed_by: str
+    """Subject of the certificate."""
+    time: str
+    """The record existed before that, by this authority's word."""
+    policy: str
+    serial: str
+    """Decimal; it may be longer than numbers of JSON are."""
+    commitment: str
+    outcome: str
+    """"trusted" or "root not trusted"."""
+    detail: str
 
 
 class EventReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,4 +106,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checked_with: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     paths: tuple[PathReport, ...] = ()
+    not_before: tuple[NotBeforeReport, ...] = ()
+    tokens: tuple[TokenReport, ...] = ()
     events: tuple[EventReport, ...] = ()

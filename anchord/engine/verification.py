@@ -30,6 +30,8 @@ from anchord.errors import (
 )
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from anchord.core.model import StoredRecord
     from anchord.ports.store import Store
 
@@ -54,9 +56,10 @@ def verify_bundle(
     given: Sequence[PublicKey],
     find: FindExpected,
     headers: HeaderView,
+    trusted: Sequence[Certificate] = (),
 ) -> Report:
-    """Verify a bundle: record, every event, every receipt, every proof."""
-    dossier = Dossier(target, "bundle", headers)
+    """Verify a bundle: record, every event, every receipt, every proof, every token."""
+    dossier = Dossier(target, "bundle", headers, trusted)
     _verify_bundle(dossier, raw, keyring, given, find)
     return dossier.report()
 
@@ -69,9 +72,10 @@ def verify_record(
     find: FindExpected,
     headers: HeaderView,
     target: str,
+    trusted: Sequence[Certificate] = (),
 ) -> Report:
     """Verify what the store has of a record, exactly as an export would give it away."""
-    dossier = Dossier(target, "record", headers)
+    dossier = Dossier(target, "record", headers, trusted)
     try:
         raw = record_bundle(store, keyring, record)
     except AnchordError as error:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +23,8 @@ from anchord.engine.dossier import Dossier, Expected
 from anchord.errors import ConfigError, RefusedError, VerificationError
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from anchord.engine.report import Report
 
 _DIGEST_NAME = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}", re.ASCII)
@@ -36,6 +38,7 @@ class Verifier:
         config_path: configuration named by the person, or None.
         about: file the evidence is about.
         digest: digest it is about, in hex.
+        tsa_ca: files of certificates that tokens of time-stamping authorities must lead to.
         asked: the options of `witness_options`, for `Witnesses`.
 
     Raises:
@@ -43,9 +46,16 @@ class Verifier:
     """
 
     def __init__(
-        self, config_path: str | None, *, about: str | None, digest: str | None, **asked: Any
+        self,
+        config_path: str | None,
+        *,
+        about: str | None,
+        digest: str | None,
+        tsa_ca: Sequence[str],
+        **asked: Any,
     ) -> None:
         self._witnesses = Witnesses(config_path, **asked)
+        self._tsa_ca = tsa_ca
         self._about, self._digest = about, given_digest(digest)
 
     def __enter__(self) -> Self:
@@ -80,8 +90,9 @@ class Verifier:
             yield verify_day_manifest(target, raw, keys, partial(_beside, Path(target).parent))
         elif raw.lstrip()[:1] == b"{":
             yield verify_bundle(
-                target, raw, who.keyring, who.given, self._comparison(target), who.view
-            )
+                target, raw, who.keyring, who.given, self._comparison(target), who.view,
+                self._trusted,
+            )  # fmt: skip
         else:
             yield verify_ots(target, raw, self._comparison(target), who.view)
 
@@ -101,7 +112,12 @@ class Verifier:
         for record in find_records(store, target):
             yield verify_record(
                 store, record, who.keyring, who.given, self._comparison(target), who.view, target,
+                self._trusted,
             )  # fmt: skip
+
+    @cached_property
+    def _trusted(self) -> list[Certificate]:
+        return self._witnesses.trusted(self._tsa_ca)
 
     # -------------------------------------------------------------- what to compare with
 

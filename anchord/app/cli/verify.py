@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 @click.option("--file", "about", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
               help="The file the evidence is about.")  # fmt: skip
 @click.option("--digest", metavar="HEX", help="The digest the evidence is about.")
+@click.option("--tsa-ca", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, dir_okay=False),
+              help="PEM file with the root of a time-stamping authority you trust.")  # fmt: skip
 @witness_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document a target, one a line.")
 @click.pass_obj

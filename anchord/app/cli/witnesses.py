@@ -21,6 +21,8 @@ from anchord.engine.header_view import HeaderView
 from anchord.errors import AnchordError, ConfigError, RefusedError
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from anchord.ports import HeaderSource
 
 DEFAULT_CONFIRMATIONS = 6
@@ -118,6 +120,24 @@ class Witnesses:
         self._sources = self._configured_sources(self.app)
         chain = chain_name(self.app.config.headers.network)
         return HeaderView(self._sources, chain, self.confirmations)
+
+    def trusted(self, files: Sequence[str]) -> list[Certificate]:
+        """Return the certificates that tokens of time-stamping authorities are held against.
+
+        Args:
+            files: those the person named; without any, those of the configuration.
+
+        Raises:
+            ConfigError: a file that cannot be used.
+        """
+        from anchord.adapters.tsa import read_trusted
+
+        named = [(Path(name), "--tsa-ca") for name in files]
+        if not named and self.app is not None:
+            resolve, anchoring = self.app.loaded.resolve, self.app.config.anchoring
+            named = [(resolve(one.certificates), one.url) for one in anchoring.authorities]
+        found = [one for path, what in dict.fromkeys(named) for one in read_trusted(path, what)]
+        return list(dict.fromkeys(found))
 
     def _named_sources(self) -> list[HeaderSource]:
         found: list[HeaderSource] = []
