@@ -91,10 +91,12 @@ def anchored_payload(ots: bytes, chain: FakeChain) -> dict[str, Any]:
     }
 
 
-def withdrawal(record: Record, signer: FakeSigner, event_id: str) -> dict[str, Any]:
+def withdrawal(
+    record: Record, signer: FakeSigner, event_id: str, target: str = "timestamp"
+) -> dict[str, Any]:
     """Return a `facet_withdrawn` event."""
     payload = {"withdraws": event_id, "reason": "reorg"}
-    return sign(body_of(record, signer, payload, event_type=WITHDRAWN), signer)
+    return sign(body_of(record, signer, payload, event_type=WITHDRAWN, target=target), signer)
 
 
 CAPTURE = {
