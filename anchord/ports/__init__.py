@@ -24,7 +24,10 @@ class Clock(Protocol):
 
 
 class Signer(Protocol):
-    """Signs 32-byte digests with one Ed25519 key. Safe to call from several threads."""
+    """Signs 32-byte digests and checkpoints with one Ed25519 key; nothing else is ever signed.
+
+    Safe to call from several threads.
+    """
 
     @property
     def key_id(self) -> str:
@@ -43,6 +46,10 @@ class Signer(Protocol):
 
     def sign(self, digest: bytes) -> bytes:
         """Sign 32 raw bytes; deterministic, 64 bytes come back."""
+        ...
+
+    def sign_note(self, text: bytes) -> bytes:
+        """Sign the text of a checkpoint of the log; deterministic, 64 bytes come back."""
         ...
 
 

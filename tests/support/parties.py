@@ -21,6 +21,7 @@ from opentimestamps.core.timestamp import Timestamp, make_merkle_tree
 
 from anchord.adapters.store.database import create
 from anchord.adapters.store.sql import SqlStore
+from anchord.core.checkpoint import parse_text
 from anchord.core.header import Header, block_hash, parse_header, target_of
 from anchord.core.keyring import Keyring, PublicKey, make_keyring
 from anchord.core.network import REGTEST
@@ -68,6 +69,10 @@ class FakeSigner:
     def sign(self, digest: bytes) -> bytes:
         assert len(digest) == 32
         return self._private.sign(digest)
+
+    def sign_note(self, text: bytes) -> bytes:
+        parse_text(text.decode("utf-8"))
+        return self._private.sign(text)
 
     def public(self, **changes: Any) -> PublicKey:
         values = {"key_id": self.key_id, "public_key": self.public_key, "signer_id": self.signer_id}

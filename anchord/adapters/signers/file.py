@@ -29,8 +29,9 @@ from anchord.adapters.signers.private_key import (
     write_private_key,
 )
 from anchord.adapters.signers.worker import Worker
+from anchord.core.checkpoint import parse_text
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
-from anchord.errors import ConfigError, FatalError
+from anchord.errors import ConfigError, FatalError, RefusedError
 
 _WORTH_A_PROCESS = 8_192
 """Signatures after which a process of its own pays for its start."""
@@ -77,6 +78,21 @@ class FileSigner:
         if len(digest) != 32:
             raise FatalError(f"asked to sign {len(digest)} bytes: only 32-byte digests are signed")
         return self._private.sign(digest)
+
+    def sign_note(self, text: bytes) -> bytes:
+        """Sign the text of a checkpoint: at least three lines, so never 32 bytes of a digest.
+
+        Raises:
+            FatalError: anything but a checkpoint's text; nothing else is ever signed.
+        """
+        try:
+            parse_text(text.decode("utf-8"))
+        except (RefusedError, UnicodeDecodeError):
+            raise FatalError(
+                f"asked to sign {len(text)} bytes that are no checkpoint: only digests and "
+                "checkpoints are signed"
+            ) from None
+        return self._private.sign(text)
 
     def sign_many(self, digests: list[bytes]) -> list[bytes]:
         """Sign as `sign` does, in processes of their own once there is much to sign.

@@ -12,7 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from anchord.adapters.signers.file import (
@@ -206,6 +209,28 @@ def test_only_digests_are_signed_and_nothing_secret_is_shown(folder):
     with pytest.raises(FatalError, match="32-byte digests"):
         signer.sign(b"some text")
     assert repr(signer) == f"FileSigner({signer.key_id!r})"
+
+
+CHECKPOINT = b"log.example.org\n5\n" + base64.b64encode(bytes(32)) + b"\n"
+
+
+def test_a_checkpoint_is_signed_as_the_text_it_is(folder):
+    signer = open_signer(folder, None, {}, WHO)
+    signature = signer.sign_note(CHECKPOINT)
+    key = Ed25519PublicKey.from_public_bytes(signer.public_key)
+    key.verify(signature, CHECKPOINT)
+    assert signer.sign_note(CHECKPOINT) == signature
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", DIGEST, b"a letter\n", CHECKPOINT[:-1], CHECKPOINT + b"\n", b"\xff" + CHECKPOINT,
+     CHECKPOINT.replace(b"5", b"05")],
+)  # fmt: skip
+def test_no_text_but_a_checkpoints_is_signed(folder, text):
+    signer = open_signer(folder, None, {}, WHO)
+    with pytest.raises(FatalError, match="only digests and checkpoints"):
+        signer.sign_note(text)
 
 
 def test_threads_share_a_signer(folder):
