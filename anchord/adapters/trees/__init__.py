@@ -1,0 +1,1 @@
+"""Trees of published files, read where they lie."""

@@ -1,0 +1,262 @@
+"""One bundle, audited: what it proves of its record, and what in it does not hold.
+
+Nothing is believed because the bundle says so: the record's hash is recomputed, every id, every
+signature, every path of every proof. What a block header must confirm is handed on, so that each
+block is asked for once, whatever the number of records that rest on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from anchord.core.bundle import Bundle, read_bundle
+from anchord.core.bundle_check import claimed_keys
+from anchord.core.canonical import record_id
+from anchord.core.event import SUBMITTED
+from anchord.core.finding import Part, Severity
+from anchord.core.merge import Doubted, Merged, MergedEvent
+from anchord.core.moment import seconds
+from anchord.core.receipt import check_receipt, receipts, strict_base64
+from anchord.core.standing import Standing
+from anchord.core.state import merge_bundle
+from anchord.core.trust import Keys, Trust
+from anchord.core.verify_event import EventProved, read_event
+from anchord.engine.audit.tree_words import KEY_TODO, code_of, key_words
+from anchord.errors import RefusedError, VerificationError
+
+if TYPE_CHECKING:
+    from anchord.core.inclusion import Inclusion
+    from anchord.core.keyring import Keyring, PublicKey
+    from anchord.core.verify import Claims, Proof
+    from anchord.engine.audit.outcome import Outcome
+
+
+class Anchor(NamedTuple):
+    """The end of a path: what a block header has to confirm."""
+
+    height: int
+    message: bytes
+    """Merkle root the path leads to."""
+    claims: Claims | None = None
+    """What the event says of the block; None where the path alone speaks."""
+
+
+class Examined(NamedTuple):
+    """What a bundle proves, block headers aside."""
+
+    subject: str
+    digest: bytes
+    standing: Standing
+    """Where the record stands if one of `anchors` is confirmed."""
+    anchors: tuple[Anchor, ...]
+    """Ends of events that stand; without one that is confirmed it is not anchored."""
+    submitted: bool
+    paths: tuple[Anchor, ...]
+    """All ends, each of which has to be confirmed."""
+    entries: tuple[tuple[bytes, bytes, str], ...]
+    """(digest, signature, signer) of each signed event that is believed."""
+    inclusion: tuple[Inclusion, ...]
+    """As stated, not checked."""
+    bundle: Bundle | None
+    merged: Merged | None
+
+
+class _Source(msgspec.Struct):
+    kind: str | None = None
+
+
+class _Record(msgspec.Struct):
+    source: _Source = _Source()
+
+
+class BundleAuditor:
+    """Examines bundles; findings and counts go into an outcome.
+
+    Args:
+        keyring: keys that are trusted.
+        given: keys the person who asks has named.
+        claimed: keys the tree around the bundles states.
+        outcome: where findings and counts go.
+    """
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        given: Sequence[PublicKey],
+        claimed: Sequence[PublicKey],
+        outcome: Outcome,
+    ) -> None:
+        self._keyring, self._given, self._claimed = keyring, given, claimed
+        self._outcome = outcome
+
+    def examine(self, path: str, raw: bytes) -> Examined | None:
+        """Return what a bundle proves; None when it cannot even be read.
+
+        Args:
+            path: where it lies, to name it when it does not say which record it is of.
+            raw: its bytes.
+        """
+        try:
+            bundle = read_bundle(raw)
+            keys = Keys(self._keyring, self._given, [*self._claimed, *claimed_keys(bundle)])
+        except (RefusedError, VerificationError) as error:
+            self._outcome.find(
+                code_of(error, "bundle"), Severity.BROKEN, Part.BUNDLE, path, str(error),
+                "fetch the bundle again, from the publisher or another mirror",
+            )  # fmt: skip
+            return None
+        subject = bundle.number or record_id(bundle.digest)
+        before = self._outcome.broken
+        self._check_receipts(subject, bundle, keys)
+        merged = self._merge(subject, bundle, keys)
+        return self._examined(subject, bundle, merged, sound=self._outcome.broken == before)
+
+    # ------------------------------------------------------------------ receipts
+
+    def _check_receipts(self, subject: str, bundle: Bundle, keys: Keys) -> None:
+        for receipt in receipts(bundle):
+            try:
+                proved = check_receipt(receipt, bundle.digest, keys)
+            except VerificationError as error:
+                self._outcome.find(
+                    "receipt-wrong", Severity.BROKEN, Part.RECORD, subject, str(error),
+                    "fetch the record again from its registry",
+                )  # fmt: skip
+                continue
+            if proved.trust in (Trust.KEYRING, Trust.GIVEN):
+                self._outcome.count("signatures")
+            else:
+                self._outcome.doubt("receipts are signed by keys nobody gave: " + KEY_TODO)
+
+    # ------------------------------------------------------------------ events
+
+    def _merge(self, subject: str, bundle: Bundle, keys: Keys) -> Merged:
+        """Return what the events come to; note all that does not hold or cannot be checked."""
+        merged = merge_bundle(bundle, keys)
+        for doubted in merged.invalid:
+            self._outcome.find(
+                _why_invalid(doubted, bundle, keys), Severity.BROKEN, Part.EVENT,
+                f"{doubted.event_id:.80} of {subject}" if doubted.event_id else subject,
+                doubted.reason, "fetch the bundle again; do not believe whoever changed it",
+            )  # fmt: skip
+        for doubted in merged.unverified:
+            self._doubt(doubted, keys)
+        for one in merged.valid:
+            self._count(one, keys)
+        for two in merged.equivocations:
+            self._outcome.find(
+                "signer-contradicts-itself", Severity.WARNING, Part.EVENT, subject,
+                f"{two.signer_id} says two things of {two.about}: {', '.join(two.event_ids)}",
+                "ask the signer, who should withdraw what is false",
+            )  # fmt: skip
+        return merged
+
+    def _count(self, one: MergedEvent, keys: Keys) -> None:
+        known = keys.find(one.proved.key_id) if one.signed else None
+        if known is None:
+            self._outcome.count("foreign_events")
+            return
+        self._outcome.count("events")
+        self._outcome.count("signatures")
+        self._outcome.know(one.proved.key_id, key_words(*known))
+
+    def _doubt(self, doubted: Doubted, keys: Keys) -> None:
+        """Say that a signature was not checked by a key that is trusted."""
+        self._outcome.count("foreign_events")
+        if "signature_b64" not in doubted.event:
+            return
+        signer = doubted.event.get("signer")
+        key_id = signer.get("key_id") if isinstance(signer, dict) else None
+        known = keys.find(key_id) if isinstance(key_id, str) else None
+        if known is None:
+            self._outcome.doubt("events are signed by keys nobody gave: " + KEY_TODO)
+        else:
+            self._outcome.know(known[0].key_id, key_words(*known))
+            self._outcome.doubt("events have keys only the evidence states: " + KEY_TODO)
+
+    def _examined(self, subject: str, bundle: Bundle, merged: Merged, *, sound: bool) -> Examined:
+        standing = [one.proved for one in merged.standing]
+        anchored = [event for event in standing if event.proof is not None]
+        paths = [end for event in anchored for end in ends(event.proof, event.claims)]
+        stored = {event.event_id for event in merged.stored}
+        for one in merged.standing:
+            if one.proved.event_id in stored:
+                self._outcome.offer(
+                    one.proved.event_id, one.proved.event_type, one.event["payload"]
+                )
+        self._outcome.count("proofs", len(paths))
+        return Examined(
+            subject=subject,
+            digest=bundle.digest,
+            standing=Standing(
+                source=_source(bundle),
+                added_at=_added_at(bundle),
+                anchored="anchored",
+                anchored_at=_first(anchored),
+                stored="stored" if stored else "not stored",
+                stored_at=_first(merged.stored),
+                sound=sound,
+            ),
+            anchors=tuple(end for end in paths if end.claims is not None),
+            submitted=any(event.event_type == SUBMITTED for event in standing),
+            paths=tuple(paths),
+            entries=tuple(_entry(one) for one in merged.valid if one.signed),
+            inclusion=bundle.inclusion,
+            bundle=bundle,
+            merged=merged,
+        )
+
+
+def _why_invalid(doubted: Doubted, bundle: Bundle, keys: Keys) -> str:
+    """Return the code of an event that does not hold: what kind of rule it breaks."""
+    try:
+        read_event(doubted.event, bundle.digest, bundle.number, keys)
+    except (RefusedError, VerificationError) as error:
+        return code_of(error, "event")
+    return "event-repeated"
+
+
+def _first(events: Iterable[EventProved]) -> int | None:
+    return min((seconds(event.created_at) for event in events), default=None)
+
+
+def _entry(one: MergedEvent) -> tuple[bytes, bytes, str]:
+    digest = bytes.fromhex(one.proved.event_id.removeprefix("sha256:"))
+    return digest, strict_base64(one.event["signature_b64"], "a signature"), one.proved.signer_id
+
+
+def ends(proof: Proof | None, claims: Claims | None) -> list[Anchor]:
+    """Return the ends of a proof's paths to Bitcoin; the block an event names is held to it."""
+    return [
+        Anchor(
+            item.attestation.height or 0,
+            item.message,
+            claims if claims is not None and claims.height == item.attestation.height else None,
+        )
+        for item in (proof.bitcoin if proof is not None else ())
+    ]
+
+
+def _source(bundle: Bundle) -> str:
+    """Return the kind of a record's source."""
+    if bundle.canonical is not None:
+        try:
+            return msgspec.json.decode(bundle.canonical, type=_Record).source.kind or "none"
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return "none"
+    return "none"
+
+
+def _added_at(bundle: Bundle) -> int | None:
+    """Return the earliest moment that an alias or an event states."""
+    stated = [item.get("created_at") for item in (*bundle.aliases, *bundle.events)]
+    found = []
+    for text in stated:
+        try:
+            found.append(seconds(text) if isinstance(text, str) else None)
+        except VerificationError:
+            continue
+    return min((at for at in found if at is not None), default=None)

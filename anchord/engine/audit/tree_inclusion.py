@@ -1,0 +1,124 @@
+"""Inclusion proofs that bundles carry: each event in its log, under a checkpoint that is signed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from anchord.core.checkpoint import Checkpoint, open_checkpoint, parse
+from anchord.core.finding import Part, Severity
+from anchord.core.log import leaf_hash, verify_inclusion
+from anchord.core.note import make_verifier
+from anchord.engine.audit.outcome import Outcome
+from anchord.engine.audit.tree_words import KEY_TODO, code_of
+from anchord.errors import AnchordError, SignatureError, VerificationError
+
+if TYPE_CHECKING:
+    from anchord.core.inclusion import IncludedEvent, Inclusion
+    from anchord.engine.audit.bundles import Examined
+    from anchord.engine.audit.tree_records import Context
+
+_KEPT = 1_000
+"""Checkpoints remembered; those of one log are few, and a stranger's bundle must not fill us."""
+
+
+class Included(NamedTuple):
+    """What became of a bundle's inclusion proofs."""
+
+    entries: list[tuple[bytes, bytes, str]]
+    """(digest, signature, signer) of events that belong into the tree's log."""
+    bare: list[bytes]
+    """Digests of those that the bundle does not prove to be in it."""
+
+
+class InclusionAuditor:
+    """Checks inclusion proofs; a checkpoint's signature is checked once.
+
+    Args:
+        context: keys, and the tree's log where it has one.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.outcome = Outcome(context.options)
+        """Where findings go."""
+        self._known: dict[str, Checkpoint | None] = {}
+
+    def check(self, found: Examined) -> Included:
+        """Check all of a bundle's proofs."""
+        head = self._context.head
+        entries = {digest: (signature, signer) for digest, signature, signer in found.entries}
+        proved: set[bytes] = set()
+        for inclusion in found.inclusion:
+            checkpoint = self._checkpoint(found.subject, inclusion)
+            for event in inclusion.events:
+                digest = bytes.fromhex(event.event_id.removeprefix("sha256:"))
+                known = entries.get(digest)
+                if checkpoint is None or known is None:
+                    continue  # what is not believed needs no place in a log
+                self._prove(found.subject, event, digest + known[0], checkpoint)
+                if head is not None and checkpoint.origin == head.origin:
+                    proved.add(digest)
+        mine = [entry for entry in found.entries if head is not None and entry[2] in head.signers]
+        return Included(mine, [digest for digest, _, _ in mine if digest not in proved])
+
+    def _prove(
+        self, subject: str, event: IncludedEvent, entry: bytes, checkpoint: Checkpoint
+    ) -> None:
+        try:
+            verify_inclusion(
+                leaf_hash(entry), event.index, checkpoint.size, event.hashes, checkpoint.root
+            )
+        except VerificationError as error:
+            self._find("inclusion-wrong", subject, f"{event.event_id}: {error}")
+        else:
+            self.outcome.count("inclusions")
+
+    def _checkpoint(self, subject: str, inclusion: Inclusion) -> Checkpoint | None:
+        note = inclusion.checkpoint
+        if note in self._known:
+            return self._known[note]
+        try:
+            found: Checkpoint | None = self._open(note.encode("utf-8"))
+        except AnchordError as error:
+            self._find(code_of(error, "checkpoint"), subject, str(error))
+            return None
+        found = self._of_log(subject, found)
+        if len(self._known) < _KEPT:
+            self._known[note] = found
+        return found
+
+    def _open(self, raw: bytes) -> Checkpoint | None:
+        """Return a checkpoint by a trusted key; None where only a claimed key has signed it."""
+        origin = parse(raw).origin
+        context = self._context
+        trusted = {key.public_key for key in (*context.given, *context.keyring)}
+        try:
+            found = open_checkpoint(raw, [make_verifier(origin, key) for key in trusted])
+        except SignatureError:
+            claimed = {key.public_key for key in context.claimed} - trusted
+            if claimed:
+                open_checkpoint(raw, [make_verifier(origin, key) for key in claimed])
+            self.outcome.doubt("checkpoints in bundles are by keys nobody gave: " + KEY_TODO)
+            return None
+        self.outcome.count("signatures")
+        return found
+
+    def _of_log(self, subject: str, found: Checkpoint | None) -> Checkpoint | None:
+        """Hold a checkpoint against the tree's own log: one name must not stand for two."""
+        head = self._context.head
+        if found is None or head is None or found.origin != head.origin:
+            return found
+        root = head.roots.get(found.size)
+        if root != found.root:
+            what = "is none that is published here" if root is None else "has another root here"
+            self._find(
+                "checkpoint-differs", subject,
+                f"the checkpoint of {found.size:,} entries that covers its events {what}",
+            )  # fmt: skip
+        return found
+
+    def _find(self, code: str, subject: str, what: str) -> None:
+        self.outcome.find(
+            code, Severity.BROKEN, Part.CHECKPOINT, subject, what,
+            "fetch the bundle again; a signed checkpoint that differs is worth telling others",
+        )  # fmt: skip

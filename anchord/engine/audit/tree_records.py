@@ -1,0 +1,269 @@
+"""The files of a few records, audited: what worker processes do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from anchord.core.bundle import BUNDLE_TYPE, MAX_BUNDLE_BYTES, Bundle
+from anchord.core.canonical import pith_suffix
+from anchord.core.event import ITEM_STORED
+from anchord.core.finding import Part, Severity
+from anchord.core.keyring import Keyring
+from anchord.core.proof import MAX_PROOF_BYTES
+from anchord.core.state import state_bytes
+from anchord.core.trust import Keys
+from anchord.core.verify import read_proof
+from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends
+from anchord.engine.audit.outcome import Outcome
+from anchord.engine.audit.tree_inclusion import InclusionAuditor
+from anchord.engine.audit.tree_scratch import FileLine
+from anchord.engine.audit.tree_survey import BUNDLE, PROOF, STATE, Unit
+from anchord.engine.audit.tree_words import code_of, shown
+from anchord.errors import AnchordError, RefusedError
+
+if TYPE_CHECKING:
+    from anchord.core.audit import AuditOptions
+    from anchord.core.keyring import PublicKey
+    from anchord.engine.audit.tree_log import Head
+    from anchord.ports.tree import Tree
+
+NOT_HASHED = -1
+_EVENT_ID = re.compile(rb'"event_id"\s*:\s*"sha256:([0-9a-f]{64})"')
+_NAME = re.compile(r"[A-Z2-7]{26}|[0-9a-f]{64}", re.ASCII)
+_TODO = "fetch the record's files again, from the publisher or another mirror"
+
+
+class Context(NamedTuple):
+    """All that a worker needs to know; it can be sent to another process."""
+
+    tree: Tree
+    keyring: Keyring
+    given: tuple[PublicKey, ...]
+    claimed: tuple[PublicKey, ...]
+    published: tuple[PublicKey, ...]
+    """The publisher's keyring, as the tree states it: what its states were made with."""
+    options: AuditOptions
+    head: Head | None
+    """The tree's log, where it has one."""
+    fresh: frozenset[bytes] | None
+    """Digests of events after the checkpoint that is kept; None: everything is verified."""
+    drawn: frozenset[str] | None
+    """Units that are verified; None: all."""
+
+
+class Chunk(NamedTuple):
+    """What became of some records."""
+
+    outcome: Outcome
+    examined: list[Examined]
+    """Without bundle and merge, which the parent has no use for."""
+    files: list[FileLine]
+    bundles: list[tuple[bytes, str]]
+    """(record's digest, path)."""
+    events: list[tuple[bytes, bytes | None, str]]
+    """(digest, signature or None where it was not checked, subject), of the log's signer."""
+    members: list[tuple[str, str, str, bytes]]
+    """(item, file, member, SHA-256) that storage events sign for."""
+    bare: list[tuple[bytes, str]]
+    """(digest, subject) of events the bundle does not prove to be in the log."""
+
+
+class _Kind(msgspec.Struct):
+    bundle_type: str = ""
+
+
+class RecordAuditor:
+    """Audits records, a chunk at a time; a checkpoint that was checked is remembered.
+
+    Args:
+        context: what is known of the tree.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        published = {key.key_id: key for key in context.published}
+        self._publisher = (
+            Keys(Keyring(published)) if published else Keys(context.keyring, context.given)
+        )
+        self._inclusion = InclusionAuditor(context)
+        self._begin()
+
+    def _begin(self) -> None:
+        context, self._outcome = self._context, Outcome(self._context.options)
+        self._bundles = BundleAuditor(
+            context.keyring, context.given, context.claimed, self._outcome
+        )
+        self._inclusion.outcome = self._outcome
+        self._chunk = Chunk(self._outcome, [], [], [], [], [], [])
+
+    def run(self, units: Sequence[Unit]) -> Chunk:
+        """Audit some records."""
+        self._begin()
+        for unit in units:
+            if self._context.drawn is not None and unit.path not in self._context.drawn:
+                self._chunk.files.extend(FileLine(path, NOT_HASHED, b"") for path in unit.paths)
+                self._outcome.count("records_counted", BUNDLE in unit.names)
+                continue
+            self._unit(unit)
+        return self._chunk
+
+    def _unit(self, unit: Unit) -> None:
+        files = {}
+        for name in unit.names:
+            raw = self._read(unit.folder + name)
+            if raw is not None:
+                files[name] = raw
+        name = BUNDLE if BUNDLE in files else unit.names[0]
+        raw = files.get(name)
+        loose = len(unit.names) == 1 and name not in (BUNDLE, STATE, PROOF)
+        if raw is None or (loose and not _says_bundle(raw)):
+            self._strange(unit, known=raw is None or not loose)
+            return
+        if name != BUNDLE and not loose:
+            self._strange(unit, known=False)
+            return
+        self._outcome.count("records_counted")
+        if self._context.fresh is not None and not self._is_fresh(raw):
+            self._skip(raw, unit)
+            return
+        found = self._bundles.examine(unit.folder + name, raw)
+        if found is not None:
+            self._take(unit, name, found, files)
+
+    # ------------------------------------------------------------------ files
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            raw = self._context.tree.read(path, MAX_BUNDLE_BYTES)
+            why = "it went away, or is a link to nothing"
+        except RefusedError as error:
+            raw, why = None, str(error)
+        if raw is None:
+            self._outcome.find(
+                "file-unreadable", Severity.BROKEN, Part.INDEX, shown(path), why,
+                "give read access to it, or fetch it again",
+            )  # fmt: skip
+            return None
+        self._chunk.files.append(FileLine(shown(path), len(raw), sha256(raw).digest()))
+        self._outcome.count("files")
+        return raw
+
+    def _strange(self, unit: Unit, *, known: bool) -> None:
+        if not known:
+            what = "it is no bundle" if len(unit.names) == 1 else f"there is no {BUNDLE} beside it"
+            self._outcome.find(
+                "file-unknown", Severity.WARNING, Part.BUNDLE, shown(unit.path),
+                f"expected a bundle, and {what}: nothing vouches for this file", _TODO,
+            )  # fmt: skip
+
+    def _is_fresh(self, raw: bytes) -> bool:
+        fresh = self._context.fresh or frozenset()
+        return any(bytes.fromhex(found.decode()) in fresh for found in _EVENT_ID.findall(raw))
+
+    def _skip(self, raw: bytes, unit: Unit) -> None:
+        """Note the events of a bundle that has none after the kept checkpoint."""
+        self._chunk.events.extend(
+            (bytes.fromhex(found.decode()), None, unit.path)
+            for found in set(_EVENT_ID.findall(raw))
+        )
+
+    # ------------------------------------------------------------------ a record
+
+    def _take(self, unit: Unit, name: str, found: Examined, files: dict[str, bytes]) -> None:
+        path = unit.folder + name
+        before = self._outcome.broken
+        self._outcome.count("records")
+        self._chunk.bundles.append((found.digest, shown(path)))
+        self._check_name(path, found)
+        mine = self._inclusion.check(found)
+        self._chunk.events.extend((d, s, found.subject) for d, s, _ in mine.entries)
+        self._chunk.bare.extend((digest, found.subject) for digest in mine.bare)
+        self._chunk.members.extend(_members(found))
+        paths = found.paths
+        if PROOF in files:
+            paths = (*paths, *self._check_proof(unit.folder + PROOF, files[PROOF], found))
+        if STATE in files and found.bundle is not None:
+            self._check_state(unit.folder + STATE, files[STATE], found.bundle)
+        sound = found.standing.sound and self._outcome.broken == before
+        self._chunk.examined.append(
+            found._replace(
+                paths=paths,
+                standing=found.standing._replace(sound=sound),
+                entries=(),
+                inclusion=(),
+                bundle=None,
+                merged=None,
+            )
+        )
+
+    def _check_name(self, path: str, found: Examined) -> None:
+        """A file that is named for one record and is about another was swapped or misnamed."""
+        head, _, name = path.rpartition("/")
+        stem = head.rpartition("/")[2] if name == BUNDLE else name.removesuffix(".json")
+        placed = name == BUNDLE and head.startswith(("pith/", "record/"))
+        if (_NAME.fullmatch(stem) or placed) and stem not in (
+            pith_suffix(found.digest), found.digest.hex()
+        ):  # fmt: skip
+            self._find(
+                "bundle-misplaced", Part.BUNDLE, path,
+                f"it lies under the name {stem:.80} and is the bundle of {found.subject}",
+            )  # fmt: skip
+
+    def _check_proof(self, path: str, raw: bytes, found: Examined) -> list[Anchor]:
+        """Check the `.ots` beside a bundle: it must say at least what the event says."""
+        try:
+            if len(raw) > MAX_PROOF_BYTES:
+                raise RefusedError(f"expected a proof of at most {MAX_PROOF_BYTES:,} bytes")
+            proof = read_proof(raw, found.digest)
+        except AnchordError as error:
+            self._find(code_of(error, "proof"), Part.PROOF, path, str(error))
+            return []
+        known = ends(proof, None)
+        missing = [end for end in found.anchors if end._replace(claims=None) not in known]
+        if found.anchors and len(missing) == len(found.anchors):
+            self._find(
+                "proof-differs", Part.PROOF, path,
+                f"it does not lead to block {missing[0].height}, where the event's proof leads",
+            )  # fmt: skip
+        self._outcome.count("proofs", len(known))
+        return known
+
+    def _check_state(self, path: str, raw: bytes, bundle: Bundle) -> None:
+        """Hold a state against what the merge makes of the bundle, under the publisher's keys."""
+        try:
+            expected = state_bytes(bundle, self._publisher)
+        except AnchordError as error:
+            self._find(code_of(error, "state"), Part.STATE, path, str(error))
+            return
+        if raw != expected:
+            place = next((n for n, (a, b) in enumerate(zip(raw, expected, strict=False)) if a != b),
+                         min(len(raw), len(expected)))  # fmt: skip
+            self._find(
+                "state-differs", Part.STATE, path,
+                f"the bundle beside it gives another state: byte {place} is the first that "
+                f"differs, there is {raw[place:place + 40]!r}, expected "
+                f"{expected[place:place + 40]!r}",
+            )  # fmt: skip
+
+    def _find(self, code: str, part: Part, path: str, what: str) -> None:
+        self._outcome.find(code, Severity.BROKEN, part, shown(path), what, _TODO)
+
+
+def _members(found: Examined) -> Iterator[tuple[str, str, str, bytes]]:
+    for one in found.merged.standing if found.merged is not None else ():
+        if one.proved.event_type == ITEM_STORED:
+            stated = one.event["payload"]
+            digest = bytes.fromhex(stated["member_sha256"])
+            yield stated["identifier"], stated["file"], stated["member"], digest
+
+
+def _says_bundle(raw: bytes) -> bool:
+    try:
+        return msgspec.json.decode(raw, type=_Kind).bundle_type == BUNDLE_TYPE
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
