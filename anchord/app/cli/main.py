@@ -23,6 +23,7 @@ COMMANDS = {
     "status": "Show counts, what waits and why, and the services' health.",
     "show": "Show one record and its receipts, by any of its names.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
+    "audit": "Derive every claim again, and report: store, tree or bundles.",
     "export": "Write out .ots files or bundles.",
     "certificate": "Make a one-page certificate, PDF and HTML, of what is proved.",
     "mirror": "Publish a static tree, and pull what others published.",

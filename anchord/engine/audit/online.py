@@ -78,7 +78,7 @@ class OnlineCheck:
         outcome: what was drawn; takes the findings.
         captures: replays mementos; None: nobody is asked for them.
         items: reads items; None: nobody is asked for them.
-        pause: called before every call but the first, with the archive's name; waits.
+        pause: called before every call with the archive's name (`wayback`, `items`); may wait.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class OnlineCheck:
         self._outcome = outcome
         self._captures, self._items = captures, items
         self._pause = pause
-        self._called = False
         self._shut: dict[str, Refused] = {}
         """Archives that are not asked any more, by what they said."""
         self._seen: dict[str, ItemSeen] = {}
@@ -185,9 +184,7 @@ class OnlineCheck:
         """Ask once; an archive that wants to be left alone is left alone."""
         if archive in self._shut:
             return self._shut[archive]
-        if self._called:
-            self._pause(archive)
-        self._called = True
+        self._pause(archive)
         said = ask()
         if isinstance(said, Refused) and said.code not in _OWN_FAULT:
             self._shut[archive] = said

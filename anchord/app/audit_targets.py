@@ -1,0 +1,116 @@
+"""What an audit without a store is of: a folder, a packed folder, or bundles.
+
+What is packed, or comes through a pipe, is laid into a folder of its own that is removed again, so
+that the engine sees one kind of thing, and memory stays small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from anchord.adapters.trees.folder import FolderTree
+from anchord.core.bundle import MAX_BUNDLE_BYTES
+from anchord.errors import ConfigError
+
+_PIECE = 1 << 20
+_BEGINNING = 64
+STDIN = "-"
+
+
+@contextlib.contextmanager
+def open_tree(targets: Sequence[str]) -> Iterator[FolderTree]:
+    """Open what was named: one folder, or files; a context manager.
+
+    Raises:
+        ConfigError: a folder among others, a file of another kind, or none at all.
+    """
+    folders = [name for name in targets if name != STDIN and Path(name).is_dir()]
+    if folders and len(targets) > 1:
+        raise ConfigError(f"{folders[0]} is a folder: audit it alone, or name files only")
+    if folders:
+        yield FolderTree(Path(folders[0]))
+        return
+    with tempfile.TemporaryDirectory(prefix="anchord-audit-") as name:
+        root = Path(name)
+        for number, target in enumerate(targets):
+            # Each in a folder of its own where there are several: names may be the same.
+            folder = root if len(targets) == 1 else root / str(number + 1)
+            folder.mkdir(exist_ok=True)
+            _lay(target, folder)
+        tree = FolderTree(_inner(root))
+        tree.name = ", ".join(targets) if len(targets) < 4 else f"{len(targets):,} files"
+        yield tree
+
+
+def _inner(root: Path) -> Path:
+    """Return the one folder that a packed tree consists of, as `tar cf tree.tar tree` makes it."""
+    inside = list(root.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else root
+
+
+def _lay(target: str, folder: Path) -> None:
+    """Put what a file holds into a folder."""
+    try:
+        if target != STDIN:
+            with Path(target).open("rb") as file:
+                _lay_file(file, Path(target).name, target, folder)
+            return
+        with tempfile.TemporaryFile() as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+            file.seek(0)
+            _lay_file(file, "standard-input.json", "standard input", folder)
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be read: {error.strerror or error}") from None
+
+
+def _lay_file(file: BinaryIO, name: str, shown: str, folder: Path) -> None:
+    beginning = file.read(_BEGINNING).lstrip()
+    file.seek(0)
+    if beginning[:1] == b"{":
+        _lay_bundles(file, name, folder)
+    else:
+        _unpack(file, shown, folder)
+
+
+def _lay_bundles(file: BinaryIO, name: str, folder: Path) -> None:
+    """Lay one bundle, or one a line as `anchord export --bundle -o -` writes them."""
+    first = file.readline(MAX_BUNDLE_BYTES + 1)
+    if not _is_json(first):
+        file.seek(0)
+        with (folder / name).open("wb") as out:
+            shutil.copyfileobj(file, out, _PIECE)
+        return
+    stem = name.partition(".")[0]
+    number, line = 1, first
+    while line:
+        if line.strip():
+            (folder / f"{stem}-{number:09d}.bundle.json").write_bytes(line)
+        number, line = number + 1, file.readline(MAX_BUNDLE_BYTES + 1)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _unpack(file: BinaryIO, shown: str, folder: Path) -> None:
+    """Unpack a tar archive, plain or compressed; nothing leaves the folder (PEP 706)."""
+    try:
+        with tarfile.open(fileobj=file, mode="r:*") as archive:
+            archive.extractall(folder, filter="data")
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise ConfigError(
+            f"{shown}: expected a folder, a bundle, bundles one a line, or a whole .tar or "
+            f".tar.gz of a folder: {error}"
+        ) from None

@@ -1,0 +1,198 @@
+"""Running an audit as it was asked for: open, audit, hold against thresholds, write reports."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from anchord.app.cli.output import notes, progress
+from anchord.app.cli.witnesses import Witnesses
+from anchord.app.report.contents import Audited
+from anchord.app.report.forms import check_place, form_of, write_reports, write_whole
+from anchord.app.thresholds import FailUnder, MaxAge, judge, read_fail_under, read_max_age
+from anchord.app.wiring import SystemClock
+from anchord.core import checkpoint
+from anchord.core.audit import AuditOptions, AuditReport
+from anchord.engine.audit.outcome import Outcome, ReportFacts
+from anchord.errors import ConfigError, RefusedError
+
+_EVERY_S = 10.0
+"""Between two lines of progress where nobody sees a bar."""
+_MAX_NOTE = 1 << 20
+
+OnProgress = Callable[[str, int, int], None]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """An audit that makes sense."""
+
+    targets: tuple[str, ...]
+    since: bytes | None
+    sample: int | None
+    seed: int
+    jobs: int
+    online: int | None
+    reports: tuple[str, ...]
+    thresholds: tuple[FailUnder | MaxAge, ...]
+    save: Path | None
+    quiet: bool
+    witnesses: dict[str, Any]
+    """Arguments of `Witnesses`."""
+
+
+def ask(
+    *, targets: tuple[str, ...], since: str | None, sample: int | None, seed: int, jobs: int,
+    online: int | None, reports: tuple[str, ...], fail_under: Sequence[str],
+    max_age: Sequence[str], save: str | None, quiet: bool, **witnesses: Any,
+) -> Asked:  # fmt: skip
+    """Read the options; what cannot work is told before the audit, not after hours.
+
+    Raises:
+        ConfigError: options that contradict each other, or files that cannot be used.
+    """
+    if online and witnesses["offline"]:
+        raise ConfigError("--offline opens no connection: leave out --online")
+    if sample and save:
+        raise ConfigError(
+            "--save-checkpoint: a sample does not check all that a checkpoint covers: leave out "
+            "--sample, or audit twice"
+        )
+    for name in reports:
+        form_of(name)
+    if save is not None:
+        check_place(Path(save), "--save-checkpoint")
+    shares = tuple(read_fail_under(one) for one in fail_under)
+    ages = tuple(read_max_age(one) for one in max_age)
+    return Asked(
+        targets=targets, since=_since(since), sample=sample, seed=seed, jobs=jobs, online=online,
+        reports=reports, thresholds=(*shares, *ages), save=None if save is None else Path(save),
+        quiet=quiet, witnesses=witnesses,
+    )  # fmt: skip
+
+
+def run(config_path: str | None, asked: Asked) -> tuple[Audited, int]:
+    """Audit, write the reports, and return what was found and the exit code.
+
+    Raises:
+        ConfigError: nothing to audit, or a configuration that cannot be used.
+    """
+    started, unreached = time.monotonic(), 0
+    with Witnesses(config_path, **asked.witnesses) as who, _progress(asked.quiet) as on_progress:
+        outcome, facts = _audit(who, asked, on_progress)
+        if asked.online:
+            from anchord.app.audit_online import check_online
+
+            archive = None if who.app is None else who.app.config.archive
+            unreached = check_online(outcome, archive, on_progress).unreached
+    report = msgspec.structs.replace(
+        outcome.report(**msgspec.structs.asdict(facts)),
+        seconds=round(time.monotonic() - started, 1),
+    )
+    judged = tuple(judge(one, report.completeness) for one in asked.thresholds)
+    audited = Audited(report=report, thresholds=judged)
+    write_reports(audited, asked.reports)
+    if asked.save is not None:
+        _save(report, asked.save)
+    return audited, exit_code(audited, unreached)
+
+
+def exit_code(audited: Audited, unreached: int) -> int:
+    """Return 0 for sound, 3 where only headers or archives were missing, else 1."""
+    report = audited.report
+    if report.result == "sound" and not audited.missed:
+        return 0
+    temporary = (report.coverage.headers_missing > 0) + (unreached > 0)
+    only = report.result == "not proved" and len(report.reasons) == temporary
+    return 3 if only and not audited.missed else 1
+
+
+def _audit(who: Witnesses, asked: Asked, on_progress: OnProgress) -> tuple[Outcome, ReportFacts]:
+    options = AuditOptions(
+        now=SystemClock().now(),
+        jobs=asked.jobs,
+        sample=asked.sample,
+        seed=asked.seed,
+        since=asked.since,
+        online=asked.online,
+        confirmations=who.confirmations,
+    )
+    if asked.targets:
+        from anchord.app.audit_targets import open_tree
+        from anchord.engine.audit.tree import audit_tree
+
+        with open_tree(asked.targets) as tree:
+            return audit_tree(tree, who.keyring, who.given, who.view, options, on_progress)
+    if who.app is None:
+        raise ConfigError(
+            "there is no configuration here, and so no store: name one with -c FILE or "
+            "ANCHORD_CONFIG, or name what to audit: a folder, a .tar, bundles, or -"
+        )
+    from anchord.app.audit_wiring import reading_store
+    from anchord.engine.audit.store import audit_store
+
+    opened = reading_store(who.app.loaded)
+    return audit_store(opened, who.keyring, who.given, who.view, options, on_progress)
+
+
+def _since(name: str | None) -> bytes | None:
+    """Read the checkpoint of an earlier audit; None while there is none yet."""
+    if name is None:
+        return None
+    try:
+        with Path(name).open("rb") as file:
+            raw = file.read(_MAX_NOTE)
+        checkpoint.parse(raw)
+    except FileNotFoundError:
+        notes().print(f"anchord: no {name} yet: all is checked", markup=False)
+        return None
+    except (OSError, RefusedError) as error:
+        raise ConfigError(f"--since-checkpoint {name}: expected a checkpoint: {error}") from None
+    return raw
+
+
+def _save(report: AuditReport, path: Path) -> None:
+    """Keep the checkpoint; only a sound audit vouches for what it covers."""
+    if report.result != "sound":
+        said = f"the audit is {report.result}: an audit since then would skip what was not checked"
+    elif report.checkpoint is None:
+        said = "no checkpoint was found"
+    else:
+        write_whole(path, report.checkpoint.encode("utf-8"))
+        return
+    notes().print(f"anchord: {path} is left as it is: {said}", markup=False)
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[OnProgress]:
+    """Show stages on stderr: a bar at a terminal, elsewhere a plain line now and then."""
+    if quiet:
+        yield lambda _stage, _done, _total: None
+    elif sys.stderr.isatty():
+        with progress() as bars:
+            tasks: dict[str, Any] = {}
+
+            def told(stage: str, done: int, total: int) -> None:
+                if stage not in tasks:
+                    tasks[stage] = bars.add_task(stage, total=total)
+                bars.update(tasks[stage], completed=done, total=total)
+
+            yield told
+    else:
+        yield partial(_plain, {})
+
+
+def _plain(last: dict[str, float], stage: str, done: int, total: int) -> None:
+    """Print a line at most every few seconds, and one when a long stage has ended."""
+    now = time.monotonic()
+    since = last.setdefault(stage, now)
+    if now - since >= _EVERY_S:
+        last[stage] = now
+        sys.stderr.write(f"anchord: audit: {stage} {done:,} of {total:,}\n")
+        sys.stderr.flush()
