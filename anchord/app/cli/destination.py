@@ -39,17 +39,23 @@ class Destination:
         output: takes the files.
         kind: "ots" or "bundle".
         name: of the one file there will be; None: each has its record's name.
+        lines: bundles go out as JSON Lines, so none may have a line break inside. Elsewhere they
+            are the bytes that every mirror has, foreign parts as they came.
     """
 
-    def __init__(self, output: Output, kind: str, name: str | None = None) -> None:
-        self._output, self._kind, self._name = output, kind, name
+    def __init__(
+        self, output: Output, kind: str, name: str | None = None, *, lines: bool = False
+    ) -> None:
+        self._output, self._kind, self._name, self._lines = output, kind, name, lines
         self.exported = 0
         self._pending = 0
         self._outcomes = dict.fromkeys(("new", "updated", "same", "kept"), 0)
 
     def put(self, item: Item) -> None:
         """Write one item."""
-        data = item.data if self._kind == "ots" else one_line(item.data)
+        data = item.data
+        if self._kind == "bundle":
+            data = one_line(data) if self._lines else data + b"\n"
         name = self._name or item.stem + EXTENSIONS[self._kind]
         outcome = self._output.put(name, data) or "new"
         self._outcomes[outcome] += 1
@@ -84,7 +90,8 @@ def open_destination(
     if where == "-":
         sink = StreamSink(sys.stdout.buffer)
         plain = kind == "bundle" or not many
-        yield from _closing(Destination(PlainOutput(sink) if plain else TarOutput(sink), kind))
+        output = PlainOutput(sink) if plain else TarOutput(sink)
+        yield from _closing(Destination(output, kind, lines=many))
     elif packed or where.endswith(".tar"):
         file = FileSink(Path(where), packed=packed)
         try:

@@ -24,6 +24,8 @@ COMMANDS = {
     "show": "Show one record and its receipts, by any of its names.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
     "audit": "Derive every claim again, and report: store, tree or bundles.",
+    "bundle": "Print a record's bundle: record, events, whole proofs, keys.",
+    "state": "Merge a bundle's events and print the state they come to.",
     "export": "Write out .ots files or bundles.",
     "certificate": "Make a one-page certificate, PDF and HTML, of what is proved.",
     "mirror": "Publish a static tree, and pull what others published.",
