@@ -78,7 +78,7 @@ def read_inclusion(value: Any, event_ids: Iterable[Any]) -> tuple[Inclusion, ...
     except msgspec.ValidationError as error:
         raise RefusedError(f"the bundle's inclusion is damaged: {error}") from None
     # What the parser leaves out (keys not known, idle bits of base64) shows when it is written.
-    if not found or msgspec.to_builtins(united(found)) != value:
+    if not found or msgspec.json.decode(msgspec.json.encode(united(found))) != value:
         raise RefusedError("the bundle's inclusion is damaged: it is not written as it has to be")
     known = {name for name in event_ids if isinstance(name, str)}
     for item in found:
