@@ -64,11 +64,11 @@ class Examined(NamedTuple):
     merged: Merged | None
 
 
-class _Source(msgspec.Struct):
+class _Source(msgspec.Struct, frozen=True):
     kind: str | None = None
 
 
-class _Record(msgspec.Struct):
+class _Record(msgspec.Struct, frozen=True):
     source: _Source = _Source()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from anchord.core.checkpoint import Checkpoint
 from anchord.core.event import event_id
 from anchord.core.finding import Part, Severity
+from anchord.core.tree_index import INDEX
 from anchord.engine.audit.outcome import Outcome, ReportFacts
 from anchord.engine.audit.tree_anchors import Anchors
 from anchord.engine.audit.tree_index import (
@@ -85,7 +86,6 @@ class _TreeAudit:
         self._keys = TreeKeys(keyring, given, self._outcome)
         self._anchors = Anchors(headers, self._outcome)
         self._log = LogAuditor(tree, self._keys, self._outcome, scratch)
-        self._bare: list[tuple[bytes, str]] = []
 
     def run(self, on_progress: Progress) -> tuple[Outcome, ReportFacts]:
         """Audit everything; what others are held against comes first."""
@@ -192,7 +192,7 @@ class _TreeAudit:
         self._scratch.add_bundles(chunk.bundles)
         self._scratch.add_events(chunk.events)
         self._scratch.state_members(chunk.members)
-        self._bare += chunk.bare
+        self._scratch.add_bare(chunk.bare)
         for examined in chunk.examined:
             self._anchors.settle(examined)
 
@@ -201,7 +201,7 @@ class _TreeAudit:
     def _finish(self, survey: Survey, own: Own, listed: Listed | None, head: Head | None) -> None:
         if listed is not None:
             compare_files(self._outcome, self._scratch, listed.unread)
-        elif survey.published and not survey.paths[Kind.INDEX]:
+        elif survey.published and INDEX not in survey.paths[Kind.INDEX]:
             self._no_index(own)
         compare_copies(self._outcome, self._scratch)
         find_repeated(self._outcome, self._scratch)
@@ -214,7 +214,7 @@ class _TreeAudit:
     def _no_index(self, own: Own) -> None:
         self._outcome.find(
             "index-missing", Severity.BROKEN if own.index else Severity.WARNING, Part.INDEX,
-            "index.json", "this is a published tree, and no signed index says which files it has",
+            INDEX, "this is a published tree, and no signed index says which files it has",
             "ask the publisher for it: without it nobody can tell what was added or dropped",
         )  # fmt: skip
 
@@ -234,13 +234,12 @@ class _TreeAudit:
                     "event-missing", event_id(digest),
                     f"entry {place} of the log is this event, and no bundle here has it",
                 )  # fmt: skip
-        for digest, subject in self._bare:
-            if self._scratch.place_of(digest) is not None:
-                self._outcome.find(
-                    "inclusion-missing", Severity.WARNING, Part.BUNDLE, subject,
-                    f"its bundle does not prove {event_id(digest)} to be in the log, which it is",
-                    "fetch the bundle again: the publisher has the proof by now",
-                )  # fmt: skip
+        for subject, count in self._scratch.unproved():
+            self._outcome.find(
+                "inclusion-missing", Severity.WARNING, Part.BUNDLE, subject,
+                f"its bundle does not prove {count} of its events to be in the log, which they are",
+                "fetch the bundle again: the publisher has the proofs by now",
+            )  # fmt: skip
 
     def _log_finding(self, code: str, subject: str, what: str) -> None:
         self._outcome.find(code, Severity.BROKEN, Part.LEDGER, subject, what, _LOG_TODO)

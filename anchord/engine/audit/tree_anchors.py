@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from anchord.core.attestation import bitcoin
 from anchord.core.finding import Part, Severity
+from anchord.core.not_before import check_header
 from anchord.core.proof import Found
 from anchord.core.verify import check_claims, check_depth
 from anchord.errors import AttestationError, TransientError
 
 if TYPE_CHECKING:
     from anchord.core.model import Block
+    from anchord.core.verify import Claims
     from anchord.engine.audit.bundles import Anchor, Examined
     from anchord.engine.audit.outcome import Outcome
     from anchord.engine.header_view import HeaderView
@@ -84,11 +86,18 @@ class Anchors:
             block = self._headers.block(Found(end.message, bitcoin(end.height)))
             if claims is not None:
                 check_claims(claims, block)
+                self._check_older(claims)
         except TransientError as error:
             return "unknown", str(error)
         except AttestationError as error:
             return "wrong", str(error)
         return self._deep(block)
+
+    def _check_older(self, claims: Claims) -> None:
+        """Check that the block an event says it is younger than is one of the chain."""
+        older = claims.witnessed.not_before
+        if older is not None:
+            check_header(older, self._headers.header(older.height))
 
     def _deep(self, block: Block) -> _Verdict:
         try:

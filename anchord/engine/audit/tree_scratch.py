@@ -19,6 +19,7 @@ CREATE TABLE listed (path TEXT NOT NULL, size INTEGER NOT NULL, sha256 BLOB NOT 
 CREATE TABLE hashed (path TEXT NOT NULL, size INTEGER NOT NULL, sha256 BLOB NOT NULL);
 CREATE TABLE entries (place INTEGER PRIMARY KEY, digest BLOB NOT NULL, signature BLOB NOT NULL);
 CREATE TABLE events (digest BLOB NOT NULL, signature BLOB, subject TEXT NOT NULL);
+CREATE TABLE bare (digest BLOB NOT NULL, subject TEXT NOT NULL);
 CREATE TABLE bundles (digest BLOB NOT NULL, path TEXT NOT NULL);
 CREATE TABLE stated (item TEXT, file TEXT, member TEXT, sha256 BLOB);
 CREATE TABLE members (item TEXT, file TEXT, member TEXT, sha256 BLOB);
@@ -133,13 +134,17 @@ class Scratch:
         rows = self._base.execute("SELECT digest FROM entries WHERE place >= ?", (place,))
         yield from (row[0] for row in rows)
 
-    def place_of(self, digest: bytes) -> int | None:
-        """Return where an event stands in the log."""
+    def add_bare(self, events: Iterable[tuple[bytes, str]]) -> None:
+        """Take in (digest, subject) of events that a bundle does not prove to be in the log."""
+        self._base.executemany("INSERT INTO bare VALUES (?, ?)", events)
+
+    def unproved(self) -> Iterator[tuple[str, int]]:
+        """Yield (subject, events) of bundles that lack proofs of events that are in the log."""
         self._index_log()
-        row = self._base.execute(
-            "SELECT min(place) FROM entries WHERE digest = ?", (digest,)
-        ).fetchone()
-        return None if row[0] is None else int(row[0])
+        yield from self._base.execute(
+            "SELECT b.subject, count(DISTINCT b.digest) FROM bare b"
+            " JOIN entries l ON l.digest = b.digest GROUP BY b.subject ORDER BY b.subject"
+        )
 
     def _index_log(self) -> None:
         self._base.execute("CREATE INDEX IF NOT EXISTS by_entry ON entries (digest)")
