@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from support import schema_samples as samples
 from support.schemas import FOLDER, PREFIX, assert_valid, faults, schemas
 from support.workplace import Workplace, bare, sample
 
+from anchord.app.report.contents import Audited
+from anchord.app.report.json_document import document
 from anchord.core.audit import AuditOptions
 from anchord.core.finding import Part, Severity
 from anchord.core.keyring import REGISTRY_KEY, make_keyring
@@ -145,7 +146,7 @@ def test_an_audit_report_validates() -> None:
     report = outcome.report(
         source="a store", kind="store", sampled=None, checkpoint=None, chain="bitcoin"
     )
-    assert_valid("audit-report", msgspec.to_builtins(report))
+    assert_valid("audit-report", document(Audited(report=report)))
 
 
 # The registry's own documents

@@ -115,6 +115,15 @@ def age_words(age_s: int) -> str:
     return f"{days:,} days" + (f" {hours % 24} h" if hours % 24 and days < 100 else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return `1 record`, `2 records`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _missing(missing: int, whole: int) -> str:
+    return f"{counted(missing, 'record')} of {whole:,} {'is' if missing == 1 else 'are'} not"
+
+
 def _share(asked: FailUnder, found: Completeness) -> Judged:
     whole, part = found.records, done(found, asked.facet)
     wanted = _plain(asked.percent)
@@ -123,7 +132,7 @@ def _share(asked: FailUnder, found: Completeness) -> Judged:
     if not whole:
         words = f"{name}: there are no records, asked for {wanted} %"
     else:
-        missing = "all are" if part == whole else f"{whole - part:,} records of {whole:,} are not"
+        missing = "all are" if part == whole else _missing(whole - part, whole)
         words = f"{name} is {percent_words(part, whole)}, asked for {wanted} %: {missing}"
     return Judged(asked=f"fail-under {asked.facet}={wanted}", holds=holds, words=words)
 
@@ -144,7 +153,8 @@ def _oldest(facet: str, limit_s: int, found: Completeness) -> tuple[bool, str]:
     if oldest is not None:
         return oldest <= limit_s, f"the oldest record not {facet} waits for {age_words(oldest)}"
     if missing:
-        return False, f"{missing:,} records are not {facet}, and nothing says since when"
+        wait = counted(missing, "record")
+        return False, f"{wait} not {facet}, and nothing says since when"
     return True, f"no record waits to be {facet}"
 
 

@@ -8,8 +8,9 @@ import json
 from functools import cache
 from typing import Any, NamedTuple
 
-import msgspec
-
+from anchord.app.report.contents import Audited
+from anchord.app.report.json_document import document
+from anchord.app.thresholds import Judged
 from anchord.core.audit import AuditOptions
 from anchord.core.claims import AUTHOR_CLAIM, CITATION, REPLICATION
 from anchord.core.event import ITEM_STORED, SUBMITTED
@@ -261,7 +262,8 @@ def _audit() -> dict[str, Any]:
     report = outcome.report(
         source="a store", kind="store", sampled="ten of them", checkpoint="a note", chain="bitcoin"
     )
-    return {**json.loads(msgspec.json.encode(report)), "seconds": 1.5}
+    held = Judged(asked="max-age 24h", holds=False, words="the oldest waits for 9 days")
+    return {**document(Audited(report=report, thresholds=(held,))), "seconds": 1.5}
 
 
 DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {

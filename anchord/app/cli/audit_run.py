@@ -134,10 +134,10 @@ def _audit(who: Witnesses, asked: Asked, on_progress: OnProgress) -> tuple[Outco
             "there is no configuration here, and so no store: name one with -c FILE or "
             "ANCHORD_CONFIG, or name what to audit: a folder, a .tar, bundles, or -"
         )
-    from anchord.app.audit_wiring import reading_store
+    from anchord.app.audit_wiring import open_store
     from anchord.engine.audit.store import audit_store
 
-    opened = reading_store(who.app.loaded)
+    opened = open_store(who.app.loaded)
     return audit_store(opened, who.keyring, who.given, who.view, options, on_progress)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from anchord.app.thresholds import BOTH, Judged, age_words, done, percent_words
+from anchord.app.thresholds import BOTH, Judged, age_words, counted, done, percent_words
 from anchord.core.audit import AuditReport, Coverage
 from anchord.core.finding import Finding, Severity
 from anchord.core.moment import utc
@@ -94,15 +94,18 @@ def lines_of(text: str) -> list[str]:
 def verdict(audited: Audited) -> str:
     """Return the outcome in one sentence."""
     report, missed = audited.report, audited.missed
-    about = f"{report.completeness.records:,} records"
+    about = counted(report.completeness.records, "record")
     short = ""
     if missed:
-        short = f" {len(missed)} of {len(audited.thresholds)} thresholds are missed."
+        are = "is" if len(missed) == 1 else "are"
+        short = f" {len(missed)} of {counted(len(audited.thresholds), 'threshold')} {are} missed."
     if report.result == "broken":
         return f"Broken: {_sentence(report.reasons)}{short}"
     if report.result == "sound":
         scope = f"all that was checked of {about}" if report.sampled else f"every claim of {about}"
-        return f"Sound: {scope} was derived again, and nothing is wrong.{short}"
+        warnings = summary(report)[Severity.WARNING]
+        also = f"; {counted(warnings, 'warning')} to look at" if warnings else ""
+        return f"Sound: {scope} was derived again and holds{also}.{short}"
     return f"Not proved: nothing was found broken, but {_sentence(report.reasons)}{short}"
 
 
@@ -194,14 +197,14 @@ def unchecked(report: AuditReport) -> list[str]:
     coverage = report.coverage
     left = [] if report.sampled is None else [plain(report.sampled)]
     if missing := coverage.records_counted - coverage.records:
-        left.append(f"{missing:,} records of {coverage.records_counted:,} were only counted")
+        left.append(f"{missing:,} of {coverage.records_counted:,} records were only counted")
     if coverage.foreign_events:
         left.append(
-            f"{coverage.foreign_events:,} events of others: no rule is published for them, or "
-            "their key is not known"
+            f"{counted(coverage.foreign_events, 'event')} of others: no rule is published for "
+            "them, or their key is not known"
         )
     if coverage.headers_missing:
-        left.append(f"{coverage.headers_missing:,} blocks: no header could be had")
+        left.append(f"{counted(coverage.headers_missing, 'block')}: no header could be had")
     if not coverage.mementos + coverage.items:
         left.append("no stored copy was fetched again: see --online")
     return left

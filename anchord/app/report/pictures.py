@@ -26,6 +26,8 @@ LAYERS = (
 )
 """Class and words of a bar's parts, from the bottom."""
 
+_LOW = 72
+"""Height of an empty picture."""
 _FOOT = HEIGHT - BOTTOM
 _END = WIDTH - RIGHT
 
@@ -35,14 +37,15 @@ def backlog(days: Sequence[tuple[int, int, int]], today: int) -> Markup:
 
     Args:
         days: (day, not anchored, not stored), ascending, where something changed.
-        today: the day of the audit; the lines run on to it.
+        today: the day of the audit; the lines run on to its end.
     """
     if not days:
-        return _picture("backlog", "Backlog over time", "There are no dated records.", [_empty()])
-    whole = [*days, (max(today, days[-1][0]), *days[-1][1:])]
-    first, last = whole[0][0], whole[-1][0]
+        return _nothing("backlog", "Backlog over time", "There are no dated records.")
+    first, last = days[0][0], max(today, days[-1][0])
+    # A day's count is that of its whole width, so that even one day is a line.
+    whole = [*days, (last + 1, *days[-1][1:])]
     marks = ticks(max(max(one[1:]) for one in whole))
-    across = Scale(first, max(last, first + 1), LEFT, _END)
+    across = Scale(first, last + 1, LEFT, _END)
     up = Scale(0, marks[-1], _FOOT, TOP)
     said = (
         f"From {day(first)} to {day(last)}. At the end {whole[-1][1]:,} records are not anchored "
@@ -62,7 +65,7 @@ def ages(rows: Sequence[tuple[str, int]]) -> Markup:
     title = "Age of the records that wait"
     highest = max((count for _, count in rows), default=0)
     if not highest:
-        return _picture("ages", title, "No record with a known age waits.", [_empty("none waits")])
+        return _nothing("ages", title, "No record with a known age waits.")
     marks = ticks(highest)
     up = Scale(0, marks[-1], _FOOT, TOP)
     said = "; ".join(f"{name}: {count:,}" for name, count in rows) + "."
@@ -81,7 +84,7 @@ def cohorts(rows: Sequence[GroupRow]) -> Markup:
     title = "Completeness by the month records were added in"
     shown = [row for row in rows if row.records][-MOST_COHORTS:]
     if not shown:
-        return _picture("cohorts", title, "There are no records.", [_empty()])
+        return _nothing("cohorts", title, "There are no records.")
     up = Scale(0, 100, _FOOT, TOP)
     said = "; ".join(
         f"{row.name}: {row.records:,} records, {row.share('anchored')} anchored, "
@@ -117,12 +120,20 @@ def _stack(row: GroupRow, left: float, width: float, up: Scale) -> Iterator[Mark
         below += counts[name]
 
 
-def _picture(name: str, title: str, said: str, parts: Sequence[Markup]) -> Markup:
+def _nothing(name: str, title: str, said: str) -> Markup:
+    """Return a picture that says why there is none."""
+    words = _text("empty", WIDTH / 2, _LOW / 2 + 6, said)
+    return _picture(name, title, said, [words], _LOW)
+
+
+def _picture(
+    name: str, title: str, said: str, parts: Sequence[Markup], height: int = HEIGHT
+) -> Markup:
     head = Markup(
         '<svg class="picture" viewBox="0 0 {w} {h}" role="img" '
         'aria-labelledby="{name}-title {name}-desc">'
         '<title id="{name}-title">{title}</title><desc id="{name}-desc">{said}</desc>'
-    ).format(w=WIDTH, h=HEIGHT, name=name, title=title, said=said)
+    ).format(w=WIDTH, h=height, name=name, title=title, said=said)
     return head + Markup("").join(parts) + Markup("</svg>")
 
 
@@ -170,10 +181,6 @@ def _steps(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
         if y != before:
             path.append(f"V{_number(y)}")
     return Markup('<path class="line {}" d="{}"/>').format(kind, escape("".join(path)))
-
-
-def _empty(words: str = "no data") -> Markup:
-    return _text("empty", WIDTH / 2, HEIGHT / 2, words)
 
 
 def _slots(count: int, filled: float) -> list[tuple[float, float]]:

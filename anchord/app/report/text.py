@@ -91,7 +91,9 @@ def _group(out: Console, group: Group) -> None:
     _say(out, head.removesuffix("1 times") + "once" if group.count == 1 else head,
          _STYLES[group.severity])  # fmt: skip
     for one in group.kept[:SHOWN]:
-        _say(out, f"    {one.part} {one.subject}: {one.what}")
+        # "batch 12" says already what it is.
+        part = "" if one.subject.startswith(f"{one.part} ") else f"{one.part} "
+        _say(out, f"    {part}{one.subject}: {one.what}")
     if group.count > SHOWN:
         _say(out, f"    and {group.count - SHOWN:,} more")
     _say(out, f"    what to do: {group.todo}")
