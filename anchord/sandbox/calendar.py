@@ -11,6 +11,7 @@ import json
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from opentimestamps.core.timestamp import Timestamp
 from anchord.sandbox.aggregator import Aggregator, Journal
 from anchord.sandbox.chain import Chain
 from anchord.sandbox.faults import Fault
+from anchord.sandbox.loopback import RequestCounts
 from anchord.sandbox.stamper import Stamper
 from anchord.sandbox.web import TEXT, Answer, HangUpError, Request
 
@@ -298,3 +300,18 @@ def _node(stamp: Timestamp) -> bytes:
     for op in stamp.ops:
         op.serialize(context)
     return bytes(context.getbytes())
+
+
+class CalendarHandle:
+    """One running calendar, as tests and the demo see it."""
+
+    def __init__(self, calendar: Calendar, url: str, counts: RequestCounts) -> None:
+        self.name = calendar.name
+        self.url = url
+        self.uri = calendar.uri
+        self._counts = counts
+
+    @property
+    def requests(self) -> Counter[str]:
+        """How often it was asked: `digest`, `timestamp`, `tip`, `connections`, ..."""
+        return self._counts.of(self.name)

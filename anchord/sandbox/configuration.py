@@ -22,6 +22,13 @@ class ArchiveAddresses(msgspec.Struct, frozen=True, kw_only=True):
     credentials_file: str
 
 
+class AuthorityAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a time-stamping authority is, and the root of its certificates."""
+
+    url: str
+    certificates: str
+
+
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration must name."""
 
@@ -31,6 +38,7 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     explorers: list[str]
     peers: list[str]
     confirmations: int
+    authorities: list[AuthorityAddress] = []
     archive: ArchiveAddresses | None = None
 
 
@@ -61,7 +69,12 @@ def _text(at: Addresses) -> str:
         "poll_min_s = 0",
         "poll_max_s = 2",
         f"confirmations = {at.confirmations}",
+        "not_before = true",
         "",
+        *[
+            f'[[anchoring.authorities]]\nurl = "{one.url}"\ncertificates = "{one.certificates}"\n'
+            for one in at.authorities
+        ],
         *[f'[[anchoring.calendars]]\nurl = "{url}"\nuris = ["{url}"]\n' for url in at.calendars],
         "[headers]",
         'network = "regtest"',

@@ -16,7 +16,8 @@ from anchord.sandbox.items.faults import ARCHIVE, IAS3, ITEM_KINDS
 from anchord.sandbox.wayback.kinds import WAYBACK, WAYBACK_KINDS
 
 CALENDAR, EXPLORER, NODE, PEER = "calendar", "explorer", "node", "peer"
-_HTTP = frozenset({CALENDAR, EXPLORER, NODE, WAYBACK, ARCHIVE, IAS3})
+AUTHORITY = "authority"
+_HTTP = frozenset({CALENDAR, EXPLORER, NODE, AUTHORITY, WAYBACK, ARCHIVE, IAS3})
 _ALL = _HTTP | {PEER}
 Option = str | float | int
 
@@ -40,6 +41,10 @@ def _calendar(words: str, route: str, *options: str) -> Kind:
 
 def _peer(words: str, *options: str) -> Kind:
     return Kind(words, frozenset({PEER}), None, frozenset(options))
+
+
+def _authority(words: str) -> Kind:
+    return Kind(words, frozenset({AUTHORITY}))
 
 
 KINDS = {
@@ -77,6 +82,12 @@ KINDS = {
         "puts a pending attestation into an upgrade", "timestamp", "uri"
     ),
     "not-found": _calendar("says Not found for every commitment", "timestamp"),
+    "rejection": _authority("refuses every hash, with a status and words"),
+    "wrong-nonce": _authority("answers another question: the nonce differs"),
+    "wrong-imprint": _authority("stamps other bytes than it was sent"),
+    "expired-certificate": _authority("signs with a certificate that is over"),
+    "wrong-purpose": _authority("signs with a certificate that is not for time stamps"),
+    "foreign-root": _authority("signs with a certificate of a root that nobody knows"),
     "warm-up": Kind("says that it is still loading (code -28)", frozenset({NODE})),
     "syncing": Kind("says that it is still downloading blocks", frozenset({NODE})),
     "unauthorized": Kind("refuses every password (401)", frozenset({NODE})),

@@ -7,7 +7,6 @@ Sandbox, not Bitcoin, not the Internet Archive.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Self
 
@@ -20,14 +19,21 @@ from anchord.sandbox.archive import (
     SiteChange,
     WaybackHandle,
 )
+from anchord.sandbox.authority import PATH as TSA_PATH
+from anchord.sandbox.authority import Authority, find_openssl
 from anchord.sandbox.block import Block
-from anchord.sandbox.calendar import Calendar
+from anchord.sandbox.calendar import Calendar, CalendarHandle
 from anchord.sandbox.chain import Chain
 from anchord.sandbox.clock import SandboxClock
-from anchord.sandbox.configuration import Addresses, ArchiveAddresses, write_config
+from anchord.sandbox.configuration import (
+    Addresses,
+    ArchiveAddresses,
+    AuthorityAddress,
+    write_config,
+)
 from anchord.sandbox.control import Control
 from anchord.sandbox.explorer import BASE, Explorer
-from anchord.sandbox.faults import CALENDAR, EXPLORER, PEER, FaultBoard, Option
+from anchord.sandbox.faults import AUTHORITY, CALENDAR, EXPLORER, PEER, FaultBoard, Option
 from anchord.sandbox.items.rules import Rules as ItemRules
 from anchord.sandbox.loopback import HOST, Acceptor, Listener, RequestCounts
 from anchord.sandbox.node import USER, Node
@@ -41,21 +47,6 @@ from anchord.sandbox.web import Service, Web
 MAX_CALENDARS = 10
 BACKLOG = 5
 """Connections that wait for a calendar, as socketserver has it."""
-
-
-class CalendarHandle:
-    """One running calendar, as tests and the demo see it."""
-
-    def __init__(self, calendar: Calendar, url: str, counts: RequestCounts) -> None:
-        self.name = calendar.name
-        self.url = url
-        self.uri = calendar.uri
-        self._counts = counts
-
-    @property
-    def requests(self) -> Counter[str]:
-        """How often it was asked: `digest`, `timestamp`, `tip`, `connections`, ..."""
-        return self._counts.of(self.name)
 
 
 class Sandbox:
@@ -78,6 +69,7 @@ class Sandbox:
         item_rules: the same of its items.
         archive_weather: faults of the Wayback Machine by chance and by the clock.
         clock: the archive's time; None: this machine's, shifted by what it was advanced.
+        authority: also run a time-stamping authority, where there is an `openssl` to do it.
     """
 
     def __init__(
@@ -96,6 +88,7 @@ class Sandbox:
         item_rules: ItemRules | None = None,
         archive_weather: Weather | None = None,
         clock: SandboxClock | None = None,
+        authority: bool = True,
     ) -> None:
         if not 1 <= calendars <= MAX_CALENDARS:
             raise ConfigError(f"calendars is {calendars}: possible is 1 to {MAX_CALENDARS}")
@@ -107,7 +100,10 @@ class Sandbox:
         self._calendar_names = [f"{CALENDAR}-{n}" for n in range(1, calendars + 1)]
         self._explorer_names = [f"{EXPLORER}-{n}" for n in range(1, explorers + 1)]
         self._peer_names = [f"{PEER}-{n}" for n in range(1, peers + 1)]
-        names = [*self._calendar_names, *self._explorer_names, *self._peer_names, Node.name]
+        self._openssl = find_openssl() if authority else None
+        self._authority_names = [f"{AUTHORITY}-1"] if self._openssl else []
+        names = [*self._calendar_names, *self._explorer_names, *self._peer_names, Node.name,
+                 *self._authority_names]  # fmt: skip
         self.board = FaultBoard(names + (SERVICES if archive else []))
         self._wants_archive = archive
         self._archive_parts = (archive_rules, item_rules, archive_weather, clock)
@@ -116,6 +112,7 @@ class Sandbox:
         self.calendars: list[CalendarHandle] = []
         self.explorer_urls: list[str] = []
         self.peer_addresses: list[str] = []
+        self.authorities: dict[str, AuthorityAddress] = {}
         self.node_user = USER
         self._mining_stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -160,6 +157,8 @@ class Sandbox:
             listener = self._listen(name)
             listener.serve = Peer(name, self.chain, self.acceptor, self.board, self.counts).serve
             self.peer_addresses.append(f"{HOST}:{listener.port}")
+        for name in self._authority_names:
+            self._start_authority(name, folder / name)
         if self._wants_archive:
             self._start_archive(folder)
         self.control_url = f"http://{HOST}:{self._serve(Control(self))}"
@@ -181,6 +180,13 @@ class Sandbox:
         self.wayback = WaybackHandle(url, archive.wayback, archive.credentials_file, self.counts)
         s3, api = (f"http://{HOST}:{self._serve(host)}" for host in archive.hosts)
         self.items = ItemsHandle(api, s3, archive.items)
+
+    def _start_authority(self, name: str, home: Path) -> None:
+        service = Authority(name, home, self._openssl or "")
+        url = f"http://{HOST}:{self._serve(service)}{TSA_PATH}"
+        self.authorities[name] = AuthorityAddress(
+            url=url, certificates=str(service.root_file.relative_to(self.directory))
+        )
 
     def _listen(self, name: str, backlog: int = 128) -> Listener:
         listener = self.acceptor.listen(name, port=self._ports.of(name), backlog=backlog)
@@ -314,6 +320,7 @@ class Sandbox:
             node_cookie_file=str(self.cookie_file),
             explorers=dict(zip(self._explorer_names, self.explorer_urls, strict=True)),
             peers=dict(zip(self._peer_names, self.peer_addresses, strict=True)),
+            authorities={name: one.url for name, one in self.authorities.items()},
             archive=self._archive_places(),
             archive_now="" if self.archive is None else utc(int(self.archive.clock.now())),
             archive_counts={} if self.archive is None else self.archive.reports(),
@@ -364,6 +371,7 @@ class Sandbox:
             explorers=self.explorer_urls,
             peers=self.peer_addresses,
             confirmations=self.confirmations,
+            authorities=list(self.authorities.values()),
             archive=self._archive_addresses(),
         )
         return write_config(self.directory / "anchord.toml", addresses)

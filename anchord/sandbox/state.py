@@ -32,6 +32,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     node_cookie_file: str
     explorers: dict[str, str]
     peers: dict[str, str]
+    authorities: dict[str, str]
+    """Time-stamping authorities; empty where there is no `openssl`."""
     archive: dict[str, str]
     """The Internet Archive's services; empty: there is none."""
     archive_now: str
@@ -88,7 +90,8 @@ class RunFile:
     def write(self, status: Status) -> None:
         """Tell the drive commands where to find this sandbox."""
         places = msgspec.to_builtins(status)
-        shown = ("notice", "calendars", "node", "explorers", "peers", "archive", "control")
+        shown = ("notice", "calendars", "node", "explorers", "peers", "authorities", "archive",
+                 "control")  # fmt: skip
         document = {"pid": os.getpid()} | {name: places[name] for name in shown}
         replace_file(self._file, json.dumps(document, indent=2) + "\n")
 

@@ -23,8 +23,8 @@ from support.ots_oracle import written_file
 from support.workplace import run
 
 MAPS = {
-    "problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars", "kinds",
-    "faults[].options", "archive", "archive_counts", "archive_counts.*",
+    "problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars",
+    "authorities", "kinds", "faults[].options", "archive", "archive_counts", "archive_counts.*",
     "stored.captures.refused", "stored.items.refused",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""

@@ -144,7 +144,7 @@ def _welcome(sandbox: Sandbox, config: Path) -> None:
         say.print(f"  {f'explorer-{number}':<12}{url}")
     for number, address in enumerate(sandbox.peer_addresses, 1):
         say.print(f"  {f'peer-{number}':<12}{address}")
-    for name, url in sandbox.status().archive.items():
+    for name, url in (sandbox.status().authorities | sandbox.status().archive).items():
         say.print(f"  {name:<12}{url}")
     # The sandbox's node password opens nothing but the sandbox; it is what `ots` needs here.
     config_, folder = shlex.quote(str(config)), shlex.quote(str(sandbox.directory))

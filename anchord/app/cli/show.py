@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli import storage_record
+from anchord.app.cli import show_claims, show_witnesses, storage_record
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.references import find_records, name_of
 from anchord.app.wiring import App, chain_name, open_app
@@ -77,6 +77,7 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
     check_record(record, body)
     whole = _whole_events(app, record)
     stored = storage_record.describe(app, record, batches, [one for one, gone in whole if not gone])
+    claims = show_claims.describe(app, record)
     document: dict[str, Any] = {
         "name": name_of(record),
         "pith_number": None if record.year is None else name_of(record),
@@ -88,10 +89,11 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
         "source": _source(record),
         "aliases": _aliases(record),
         "added_at": utc(record.added_at),
-        "strip": _strip(standing, stored["word"]),
+        "strip": _strip(standing, stored["word"], claims),
         "state": "not_anchored" if standing is None else standing.state.value,
         "batches": [_batch(app, batch) for batch in batches],
         "stored": stored,
+        "claims": claims,
         "events": [_event(one, gone, full=full) for one, gone in whole],
     }
     if full:
@@ -117,12 +119,12 @@ def _aliases(record: StoredRecord) -> list[dict[str, str]]:
     ]
 
 
-def _strip(standing: Batch | None, stored: str) -> str:
-    """Return the strip of the record's page; two of its facets are not driven yet."""
+def _strip(standing: Batch | None, stored: str, claims: dict[str, Any]) -> str:
+    """Return the strip of the record's page."""
     words = {BatchState.ANCHORED: "anchored", BatchState.SUBMITTED: "submitted",
              BatchState.ATTESTED: "submitted"}  # fmt: skip
     anchored = "not anchored" if standing is None else words.get(standing.state, "not anchored")
-    return f"not attested | {anchored} | {stored} | refs pending"
+    return f"{claims['attested']} | {anchored} | {stored} | {claims['refs']}"
 
 
 def _batch(app: App, batch: Batch) -> dict[str, Any]:
@@ -155,6 +157,7 @@ def _batch(app: App, batch: Batch) -> dict[str, Any]:
         "block": block,
         "calendars": app.store.calls.answered(batch.id),
         "attestations": _attestations(batch),
+        **show_witnesses.describe(app, batch),
         "waits": [
             {
                 "where": wait.where,
@@ -236,6 +239,7 @@ def _lines(document: dict[str, Any], now: str) -> Iterator[str]:
         yield ""
         yield from _batch_lines(batch, document["events"])
     yield from storage_record.lines(document["stored"], now)
+    yield from show_claims.lines(document["claims"])
     if document["events"]:
         yield ""
     for one in document["events"]:
@@ -266,6 +270,7 @@ def _batch_lines(batch: dict[str, Any], events: Sequence[dict[str, Any]]) -> Ite
     for kind, height in dict.fromkeys(paths):
         times = paths.count((kind, height))
         yield f"  path to     {kind} block {height}" + (f", {times} times" if times > 1 else "")
+    yield from show_witnesses.batch_lines(batch)
     for wait in batch["waits"]:
         yield f"  {wait['where']}: {wait['words']}"
         if wait["next_attempt_at"] is not None:

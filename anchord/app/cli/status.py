@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli import storage
+from anchord.app.cli import show_witnesses, storage
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.show import words_for
 from anchord.app.wiring import App, chain_name, open_app
@@ -85,6 +85,7 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
             {"uri": one.uri, "commitments": one.commitments} for one in counts.strangers()
         ],
         "calendars": _calendars(app),
+        "authorities": show_witnesses.authorities(app),
         "headers": [_header_source(app, name, online=online) for name in _names(app)],
         "parked": _parked(app),
         "stored": storage.describe(app),
@@ -109,6 +110,9 @@ def _why(app: App, moment: int) -> str:
         if wait.next_attempt_at == moment:
             doing = "hand the root to" if wait.what == "submit" else "ask"
             return f"{doing} {wait.where}: {words_for(wait.status, wait.detail)}"
+    for health in app.store.tokens.health():
+        if health.next_attempt_at == moment:
+            return f"ask {health.url} for a token"
     for batch in app.store.batches.due_checks(moment, 1):
         if batch.state is BatchState.ANCHORED:
             return f"check batch {batch.id} once more, deeper in the chain"
@@ -212,6 +216,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield ""
     for calendar in document["calendars"]:
         yield from _calendar_lines(calendar)
+    for authority in document["authorities"]:
+        yield from show_witnesses.authority_lines(authority)
     for source in document["headers"]:
         yield from _source_lines(source)
     for parked in document["parked"][:_SHOWN]:
