@@ -157,6 +157,15 @@ def stated_shards(raw: bytes) -> tuple[Shard, ...]:
     return _stated(parse(raw, max_bytes=MAX_INDEX_BYTES)).shards
 
 
+def stated_key(raw: bytes) -> str:
+    """Return the name of the key an index says it is signed with, believing nothing.
+
+    Raises:
+        RefusedError: it is no index.
+    """
+    return _stated(parse(raw, max_bytes=MAX_INDEX_BYTES)).signer.key_id
+
+
 def read_index(raw: bytes, keys: Keys) -> TreeIndex:
     """Return what an index says, after its signature was checked.
 

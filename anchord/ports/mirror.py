@@ -91,6 +91,11 @@ class MirrorSource(Protocol):
         """What the mirror is called in the store: its address."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """How many files may have to be fetched again after a crash: few where that is dear."""
+        ...
+
     def get(
         self, name: str, etag: str | None, last_modified: str | None, limit: int
     ) -> Fetched | NotModified | Absent:

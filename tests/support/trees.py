@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from anchord.adapters.outputs.tree import TreeOutput
-from anchord.core.state import MERGE_VERSION, state_bytes
+from anchord.core.merge import MERGE_VERSION
+from anchord.core.state import state_bytes
 from anchord.core.trust import Keys
 from anchord.engine.publishing import Published, PublishOptions, publish
 from support.workplace import Workplace

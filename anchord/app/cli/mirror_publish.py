@@ -70,7 +70,7 @@ def command(
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     with open_app(config_path) as app, progress(quiet=quiet or as_json) as bars:
         done = _publish(
-            app, folder, base_url, name, status, _teller(bars),
+            app, folder, base_url, name, status, teller(bars),
             anchored_only=anchored_only, force=force,
         )  # fmt: skip
     document = {"folder": str(folder), **msgspec.to_builtins(done)}
@@ -87,7 +87,8 @@ def _publish(
 ) -> Published:  # fmt: skip
     from anchord.adapters.http import base_url as checked
     from anchord.adapters.outputs.tree import TreeOutput
-    from anchord.core.state import MERGE_VERSION, state_bytes
+    from anchord.core.merge import MERGE_VERSION
+    from anchord.core.state import state_bytes
     from anchord.core.trust import Keys
     from anchord.engine.publishing import PublishOptions, publish
 
@@ -113,7 +114,8 @@ def _private(app: App) -> list[Path]:
     return own_files(app.loaded)
 
 
-def _teller(bars: Progress) -> Callable[[str, int, int], None]:
+def teller(bars: Progress) -> Callable[[str, int, int], None]:
+    """Return what shows how far a piece of work has come."""
     tasks: dict[str, Any] = {}
 
     def tell(what: str, done: int, total: int) -> None:

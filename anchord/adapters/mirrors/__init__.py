@@ -1,0 +1,1 @@
+"""Mirrors to read from: a folder of this machine, or a web server."""
