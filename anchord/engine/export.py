@@ -27,6 +27,7 @@ from anchord.core.model import (
     Tile,
 )
 from anchord.core.moment import utc
+from anchord.engine.inclusion import Placing, inclusion_of
 from anchord.engine.ledger import read_event
 from anchord.engine.proofs import Joiner, check_proof, record_ots
 from anchord.engine.rendering import Renderer
@@ -34,6 +35,7 @@ from anchord.engine.stored import check_record
 from anchord.errors import FatalError, LedgerError
 
 if TYPE_CHECKING:
+    from anchord.core.inclusion import Inclusion
     from anchord.ports.store import Store
 
 _RANK = {BatchState.ANCHORED: 0, BatchState.ATTESTED: 1, BatchState.SUBMITTED: 2}
@@ -93,7 +95,8 @@ def record_bundle(store: Store, keyring: Keyring, record: StoredRecord) -> bytes
     key_ids = {store.ledger.get_series(row.series_id).key_id for row in rows}
     documents = store.records.documents(record.id)
     body = store.records.body(record.id)
-    return _bundle(record, body, events, documents, key_ids, keyring)
+    included = inclusion_of(store, rows)
+    return _bundle(record, body, events, documents, key_ids, keyring, included)
 
 
 def _single_event(store: Store, record: StoredRecord, row: SignedRow) -> bytes:
@@ -109,6 +112,7 @@ def _bundle(
     documents: Sequence[bytes],
     key_ids: set[str],
     keyring: Keyring,
+    inclusion: Sequence[Inclusion],
 ) -> bytes:
     check_record(record, body)
     whole = Record(
@@ -125,7 +129,8 @@ def _bundle(
         for key in keyring
         if key.key_id in key_ids or any(f'"{key.key_id}"'.encode() in raw for raw in documents)
     ]
-    return render_bundle(whole, utc(record.added_at), events, signers, documents)
+    added_at = utc(record.added_at)
+    return render_bundle(whole, added_at, events, signers, documents, inclusion=inclusion)
 
 
 def _item(record: StoredRecord, batch: Batch, data: bytes) -> Item:
@@ -155,13 +160,14 @@ def all_bundles(
     store: Store, keyring: Keyring, *, anchored_only: bool = False
 ) -> Iterator[list[Item]]:
     """Yield the bundle of every record that has a proof, a tile at a time."""
+    placing = Placing(store)
     for batch, tile, chosen in _tiles(store, anchored_only=anchored_only):
         ids = [
             member.record_id
             for member in tile.members
             if chosen is None or member.record_id in chosen
         ]
-        yield list(bundles_of_tile(store, keyring, batch, tile, ids))
+        yield list(bundles_of_tile(store, keyring, batch, tile, ids, placing))
 
 
 def _member_stem(member: Member) -> str:
@@ -203,7 +209,12 @@ def _standing(store: Store, batch: Batch, tile: Tile) -> frozenset[int] | None:
 
 
 def bundles_of_tile(
-    store: Store, keyring: Keyring, batch: Batch, tile: Tile, ids: Sequence[int]
+    store: Store,
+    keyring: Keyring,
+    batch: Batch,
+    tile: Tile,
+    ids: Sequence[int],
+    placing: Placing | None = None,
 ) -> Iterator[Item]:
     """Yield the bundles of some records of a tile, whatever they hold so far, in their order.
 
@@ -213,6 +224,7 @@ def bundles_of_tile(
         batch: the batch the tile is of.
         tile: neighbouring leaves with the records behind them.
         ids: row ids of the records wanted, all of them of the tile.
+        placing: where events stand in the log; kept over many tiles by whoever exports them.
 
     Raises:
         LedgerError: an event does not recompute.
@@ -222,12 +234,14 @@ def bundles_of_tile(
     bodies, documents = store.lookup.bodies(ids), store.lookup.documents(ids)
     rows = store.lookup.events(ids)
     texts, signers = _tile_events(store, batch, tile, rows)
+    placing = placing or Placing(store)
     for key in ids:
         record = records[key]
         mine = rows.get(key, [])
         events = [texts.get(row.seq) or _single_event(store, record, row) for row in mine]
         key_ids = {signers[row.series_id] for row in mine}
-        data = _bundle(record, bodies.get(key), events, documents.get(key, ()), key_ids, keyring)
+        body, foreign = bodies.get(key), documents.get(key, ())
+        data = _bundle(record, body, events, foreign, key_ids, keyring, placing.of(mine))
         yield _item(record, batch, data)
 
 

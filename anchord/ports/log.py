@@ -27,6 +27,14 @@ class StoredCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 class LogTable(Protocol):
     """The log over all events, and its checkpoints."""
 
+    def sizes(self) -> tuple[int, int]:
+        """Return how many events the ledger has, and how many the newest checkpoint covers."""
+        ...
+
+    def place_of(self, event_id: bytes) -> int | None:
+        """Return the place of an event by its 32-byte digest; walks the ledger."""
+        ...
+
     def leaf_hashes(self, start: int, stop: int) -> bytes:
         """Return the RFC 6962 leaf hashes of places [start, stop), 32 bytes each.
 

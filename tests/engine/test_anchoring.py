@@ -29,11 +29,14 @@ def world(tmp_path):
 
 def library_proofs(store, batch):
     """Build all proofs of a batch with the library, from digests, nonces and calendars' answers."""
+    from opentimestamps.core.op import OpAppend, OpSHA256
     from opentimestamps.core.serialize import BytesDeserializationContext
     from opentimestamps.core.timestamp import Timestamp
 
     members = [m for tile in store.batches.tiles(batch, 0, batch.size) for m in tile.members]
     stamps, tip = library_stamp([m.digest for m in members], b"".join(m.nonce for m in members), [])
+    if batch.trailer:  # checkpoints of the log go along
+        tip = tip.ops.add(OpAppend(batch.trailer)).ops.add(OpSHA256())
     assert tip.msg == batch.root
     tip.merge(Timestamp.deserialize(BytesDeserializationContext(batch.proof), batch.root))
     return {m.record_id: written_file(stamp) for m, stamp in zip(members, stamps, strict=True)}

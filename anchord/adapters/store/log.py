@@ -26,6 +26,18 @@ class Log:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def sizes(self) -> tuple[int, int]:
+        """Return how many events the ledger has, and how many the newest checkpoint covers."""
+        with self._database.reading() as connection:
+            return _sizes(connection)
+
+    def place_of(self, event_id: bytes) -> int | None:
+        """Return the place of an event by its 32-byte digest; walks the ledger."""
+        query = sa.select(events.c.seq).where(events.c.event_id == event_id).limit(1)
+        with self._database.reading() as connection:
+            seq = connection.execute(query).scalar()
+        return None if seq is None else int(seq) - 1
+
     def leaf_hashes(self, start: int, stop: int) -> bytes:
         """Return the leaf hashes of places [start, stop), 32 bytes each."""
         return b"".join([sha256(_LEAF + entry).digest() for entry in self.entries(start, stop)])
@@ -71,8 +83,7 @@ class Log:
             FatalError: the ledger is shorter, or there is a checkpoint that covers as much.
         """
         with self._database.writing() as connection:
-            length = connection.execute(sa.select(sa.func.max(events.c.seq))).scalar() or 0
-            newest = connection.execute(sa.select(sa.func.max(checkpoints.c.size))).scalar() or 0
+            length, newest = _sizes(connection)
             if not newest < checkpoint.size <= length:
                 raise FatalError(
                     f"a checkpoint of {checkpoint.size} events was to follow one of {newest} in a "
@@ -113,6 +124,12 @@ class Log:
         with self._database.reading() as connection:
             row = connection.execute(query.limit(1)).first()
         return None if row is None else _checkpoint(row)
+
+
+def _sizes(connection: sa.Connection) -> tuple[int, int]:
+    length = connection.execute(sa.select(sa.func.max(events.c.seq))).scalar()
+    covered = connection.execute(sa.select(sa.func.max(checkpoints.c.size))).scalar()
+    return length or 0, covered or 0
 
 
 def _all() -> sa.Select[Any]:
