@@ -17,6 +17,7 @@ import msgspec
 from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.bundle_check import claimed_keys
 from anchord.core.capture_url import WAYBACK
+from anchord.core.equivocation import equivocations
 from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
 from anchord.core.model import Scheme
@@ -28,6 +29,8 @@ from anchord.engine.verification import verify_bundle, verify_record
 from anchord.errors import RefusedError, TransientError, VerificationError
 
 if TYPE_CHECKING:
+    from cryptography import x509
+
     from anchord.core.model import StoredRecord
     from anchord.engine.dossier import FindExpected
     from anchord.engine.header_view import HeaderView
@@ -83,13 +86,16 @@ class Earliest(msgspec.Struct, frozen=True, kw_only=True):
 
     height: int
     hash: str
+    time: str
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """A second witness of time: an RFC 3161 token."""
+    """A second witness of time: an RFC 3161 token whose signature holds."""
 
-    url: str
+    signed_by: str
     time: str
+    trusted: bool
+    """Its root was given; otherwise its certificate is the token's own word."""
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +131,7 @@ def certify_bundle(
     find: FindExpected,
     headers: HeaderView,
     title: str | None = None,
+    trusted: Sequence[x509.Certificate] = (),
 ) -> Certificate:
     """Verify a bundle, and return what its certificate says.
 
@@ -133,7 +140,7 @@ def certify_bundle(
         VerificationError: something in it does not hold.
         TransientError: no header could be had.
     """
-    report = verify_bundle(target, raw, keyring, given, find, headers)
+    report = verify_bundle(target, raw, keyring, given, find, headers, trusted)
     _check_proved(report)
     return _certificate(raw, report, keyring, given, headers, title)
 
@@ -147,6 +154,7 @@ def certify_record(
     headers: HeaderView,
     target: str,
     title: str | None = None,
+    trusted: Sequence[x509.Certificate] = (),
 ) -> Certificate:
     """Verify what the store has of a record, and return what its certificate says.
 
@@ -155,7 +163,7 @@ def certify_record(
         VerificationError: something in it does not hold.
         TransientError: no header could be had.
     """
-    report = verify_record(store, record, keyring, given, find, headers, target)
+    report = verify_record(store, record, keyring, given, find, headers, target, trusted)
     _check_proved(report)
     raw = record_bundle(store, keyring, record)
     return _certificate(raw, report, keyring, given, headers, title)
@@ -208,21 +216,26 @@ def _certificate(
             trust=chosen.proved.trust or Trust.CLAIMED,
             proof_sha256=chosen.payload["proof_sha256"],
         ),
-        not_before=_not_before(report, chosen.payload),
-        tokens=_tokens(report, chosen.payload),
+        not_before=_not_before(report, chosen.proved.event_id),
+        tokens=_tokens(report, chosen.proved.event_id),
         copies=tuple(_copies(events, signer)),
     )
 
 
 def _standing(bundle: Bundle, keys: Keys) -> list[_Standing]:
-    """Return the events that count, oldest first; read by the rules that judged them."""
+    """Return the events that count, oldest first; read by the rules that judged them.
+
+    What a signer said in two ways that cannot both be true counts in neither (the merge's rule).
+    """
     found = []
     for event in bundle.events:
         proved = read_event(event, bundle.digest, bundle.number, keys)
         known = keys.find(proved.key_id)
         if proved.trust is not None and known is not None:
             found.append(_Standing(proved, event["payload"], known[0]))
-    gone = withdrawn([one.proved for one in found])
+    gone = set(withdrawn([one.proved for one in found]))
+    for two_faced in equivocations(one.proved for one in found if one.proved.event_id not in gone):
+        gone.update(two_faced.event_ids)
     kept = [one for one in found if one.proved.event_id not in gone]
     return sorted(kept, key=lambda one: (one.proved.created_at, one.proved.event_id))
 
@@ -243,7 +256,7 @@ def _anchored_event(events: Sequence[_Standing], report: Report) -> _Standing:
     if not found:
         raise RefusedError(
             f"no certificate for {report.target:.200}: block {report.block_height} carries it, and "
-            "no signed event states so yet: `anchord run-once`, then again"
+            "no signed event that stands says so: `anchord run-once`, then again"
         )
     order = list(Trust)
     return min(found, key=lambda one: order.index(one.proved.trust or Trust.CLAIMED))
@@ -317,24 +330,22 @@ def _calendars(chosen: _Standing, events: Sequence[_Standing]) -> set[str]:
     return {url for urls in asked if isinstance(urls, list) for url in urls if isinstance(url, str)}
 
 
-def _not_before(report: Report, payload: Mapping[str, Any]) -> Earliest | None:
-    stated = payload.get("not_before")
-    if not isinstance(stated, dict) or not _holds(report, "not before"):
-        return None
-    return Earliest(height=stated["block_height"], hash=stated["block_hash"])
+def _not_before(report: Report, event_id: str) -> Earliest | None:
+    """Return the block that the timestamp is younger than, when its header was seen."""
+    for one in report.not_before:
+        if one.event_id == event_id and one.outcome == "verified":
+            return Earliest(height=one.block_height, hash=one.block_hash, time=one.block_time or "")
+    return None
 
 
-def _tokens(report: Report, payload: Mapping[str, Any]) -> tuple[Token, ...]:
-    stated = payload.get("rfc3161")
-    if not isinstance(stated, list) or not _holds(report, "rfc3161"):
-        return ()
-    return tuple(Token(url=item["url"], time=item["time"]) for item in stated)
-
-
-def _holds(report: Report, check: str) -> bool:
-    """Tell whether a kind of check was made and every one of it holds."""
-    outcomes = {one.outcome for one in report.checks if one.check == check}
-    return outcomes == {"proved"}
+def _tokens(report: Report, event_id: str) -> tuple[Token, ...]:
+    """Return the authorities that signed a time; trusted ones first, then by time."""
+    found = [
+        Token(signed_by=one.signed_by, time=one.time, trusted=one.outcome == "trusted")
+        for one in report.tokens
+        if one.event_id == event_id
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.trusted, one.time, one.signed_by)))
 
 
 def _copies(events: Sequence[_Standing], signer_id: str) -> list[Copy]:

@@ -29,6 +29,8 @@ class Row(msgspec.Struct, frozen=True):
     text: str
     code: bool = False
     """A value to be compared letter by letter."""
+    whole: str = ""
+    """All of it, where `text` had to be cut."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -60,30 +62,39 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def page_of(made: Certificate) -> Page:
     """Return the words of a certificate."""
     subject, anchor = made.subject, made.anchor
-    whole = list(_facts(made))
-    source, title = _shown(subject.source), _shown(subject.title)
-    extra = [Row("Record", source or ""), Row("Title", title or "")]
-    note = None
-    if title is not None:
-        note = _TITLE_PROVED if subject.title_proved else _TITLE_SAID
+    facts = tuple(_facts(made))
+    title = None if subject.title is None else _fit("Title", visible(subject.title), LONGEST_TITLE)
+    source = None if subject.source is None else _fit("Record", visible(subject.source), 80)
+    note = _TITLE_PROVED if subject.title_proved else _TITLE_SAID
     return Page(
         specimen=None if anchor.chain == "bitcoin" else _specimen(anchor.chain),
-        title=None if title is None else middle(title, LONGEST_TITLE),
-        title_note=note,
+        title=None if title is None else title.text,
+        title_note=None if title is None else note,
         name=subject.pith_number or f"sha256:{subject.digest}",
-        source=None if source is None else middle(source, 80),
+        source=None if source is None else source.text,
         digest=subject.digest,
         when=moment_words(anchor.time),
         block=f"{_chain_words(anchor.chain)} block {anchor.height:,}",
-        facts=tuple(Row(row.label, middle(row.text, LONGEST), row.code) for row in whole),
+        facts=facts,
         steps=tuple(_steps(made)),
         limits=tuple(_limits(made)),
-        whole=tuple(
-            row
-            for row, most in [*((row, LONGEST) for row in whole), (extra[0], 80), (extra[1], 150)]
-            if len(row.text) > most
-        ),
+        whole=tuple(_whole([row for row in (title, source, *facts) if row is not None])),
     )
+
+
+def _fit(label: str, text: str, most: int = LONGEST, *, code: bool = False) -> Row:
+    """Return a row of at most `most` characters."""
+    shown = middle(text, most)
+    return Row(label, shown, code, "" if shown == text else text)
+
+
+def _whole(rows: Iterable[Row]) -> Iterator[Row]:
+    """Return what was cut, under the names it goes by."""
+    label = ""
+    for row in rows:
+        label = row.label or label
+        if row.whole:
+            yield Row(label, row.whole, row.code)
 
 
 _TITLE_PROVED = "the record holds the SHA-256 of this title"
@@ -100,10 +111,6 @@ def moment_words(text: str) -> str:
     return f"{int(day)} {_MONTHS[int(month) - 1]} {year}, {text[11:16]} UTC"
 
 
-def _shown(text: str | None) -> str | None:
-    return None if text is None else visible(text)
-
-
 def _specimen(chain: str) -> str:
     return f"Made on {chain or 'an unnamed chain'}: it proves nothing about Bitcoin."
 
@@ -116,18 +123,31 @@ def _facts(made: Certificate) -> Iterator[Row]:
     anchor, signed = made.anchor, made.statement
     yield Row("Block hash", anchor.hash, code=True)
     yield Row("Merkle root", anchor.merkle_root, code=True)
-    checked = " and ".join(visible(name) for name in anchor.checked_with)
+    checked = middle(" and ".join(visible(name) for name in anchor.checked_with), 90)
     yield Row("Header", f"checked against {checked}; {anchor.confirmations} or more confirmations")
     if anchor.calendars:
-        words = _listed([visible(url) for url in anchor.calendars], MOST_CALENDARS)
-        yield Row("Calendars", f"OpenTimestamps: {words}")
+        yield _calendars([visible(url) for url in anchor.calendars])
     yield Row("Proof", f"sha256 {signed.proof_sha256}", code=True)
-    yield Row("Signed by", f"{visible(signed.signer_id)}, {moment_words(signed.signed_at)}")
-    key = f"{visible(signed.key_id)}, fingerprint {signed.fingerprint}"
-    yield Row("Key", key + _TRUST[signed.trust])
+    yield _named("Signed by", signed.signer_id, f", {moment_words(signed.signed_at)}")
+    words = f", fingerprint {signed.fingerprint}{_TRUST[signed.trust]}"
+    yield _named("Key", signed.key_id, words)
     yield Row("Event", signed.event_id, code=True)
     yield from _witnesses(made)
     yield from _copies(made.copies)
+
+
+def _calendars(urls: Sequence[str]) -> Row:
+    shown = ", ".join(middle(url, 44) for url in urls[:MOST_CALENDARS])
+    shown += _more(len(urls) - MOST_CALENDARS)
+    whole = ", ".join(urls)
+    return Row("Calendars", shown, whole="" if shown == whole else whole)
+
+
+def _named(label: str, name: str, words: str) -> Row:
+    """Return a row that a name begins; only the name gives way."""
+    name = visible(name)
+    shown = middle(name, 46)
+    return Row(label, shown + words, whole="" if shown == name else name)
 
 
 _TRUST = {
@@ -138,13 +158,16 @@ _TRUST = {
 
 
 def _witnesses(made: Certificate) -> Iterator[Row]:
-    if made.not_before is not None:
-        height = f"{made.not_before.height:,}"
-        yield Row("Not before", f"the timestamp, not the record, is younger than block {height}")
-        yield Row("", made.not_before.hash, code=True)
+    before = made.not_before
+    if before is not None:
+        words = f"the timestamp, not the record, is younger than block {before.height:,}"
+        yield Row("Not before", f"{words} of {moment_words(before.time)}")
+        yield Row("", before.hash, code=True)
     for token in made.tokens[:MOST_TOKENS]:
-        words = f"RFC 3161 token of {moment_words(token.time)}, {visible(token.url)}"
-        yield Row("Also", words + _more(len(made.tokens) - MOST_TOKENS))
+        words = f"RFC 3161 token of {moment_words(token.time)} by {visible(token.signed_by)}"
+        yield _fit("Also", words + ("" if token.trusted else ", whose root was not checked"))
+    if len(made.tokens) > MOST_TOKENS:
+        yield Row("", f"and {len(made.tokens) - MOST_TOKENS} more tokens in the bundle")
 
 
 def _copies(copies: Sequence[Copy]) -> Iterator[Row]:
@@ -155,12 +178,7 @@ def _copies(copies: Sequence[Copy]) -> Iterator[Row]:
             words += " (a stand-in for the Internet Archive)" if copy.stand_in else ""
             more = _more(len(found) - MOST_COPIES)
             yield Row(label, f"{moment_words(copy.at)}{words}{more}")
-            yield Row("", visible(copy.where), code=True)
-
-
-def _listed(names: Iterable[str], most: int) -> str:
-    found = list(names)
-    return ", ".join(middle(name, 60) for name in found[:most]) + _more(len(found) - most)
+            yield _fit("", visible(copy.where), code=True)
 
 
 def _more(count: int) -> str:

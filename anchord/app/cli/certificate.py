@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from anchord.app.cli.witnesses import Witnesses
     from anchord.engine.certifying import Certificate
+    from anchord.engine.dossier import FindExpected
 
 FORMATS = ("pdf", "html")
 _MARKS = (b"/Creator (anchord)", b'<meta name="generator" content="anchord">')
@@ -23,33 +24,23 @@ _MARKS = (b"/Creator (anchord)", b'<meta name="generator" content="anchord">')
 
 @click.command(short_help="Make a one-page certificate, PDF and HTML, of what is proved.")
 @click.argument("target", metavar="RECORD")
-@click.option(
-    "-o",
-    "--output",
-    default=".",
-    metavar="WHERE",
-    help="Folder (default: here), one file (.pdf, .html), or - with --format.",
-)
+@click.option("-o", "--output", default=".", metavar="WHERE",
+              help="Folder (default: here), one file (.pdf, .html) or -.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Only this one of the two.")
-@click.option(
-    "--title",
-    metavar="TEXT",
-    help="Title to show; compared with the hash of it that a record may hold.",
-)
-@click.option(
-    "--file",
-    "about",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="The file the record is the digest of.",
-)
+@click.option("--title", metavar="TEXT",
+              help="Title to show; held against the hash of it in the record.")  # fmt: skip
+@click.option("--file", "about", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+              help="The file the record is the digest of.")  # fmt: skip
 @click.option("--digest", metavar="HEX", help="The digest the record is.")
+@click.option("--tsa-ca", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, dir_okay=False),
+              help="PEM file with the root of a time-stamping authority you trust.")  # fmt: skip
 @witness_options
 @click.option("--force", is_flag=True, help="Replace files that are no certificates.")
-@click.pass_obj  # fmt: skip
+@click.pass_obj
 def command(
     config_path: str | None, /, *, target: str, output: str, form: str | None, title: str | None,
-    about: str | None, digest: str | None, force: bool, **asked: Any,
+    about: str | None, digest: str | None, tsa_ca: tuple[str, ...], force: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Make a certificate of RECORD: a record's name, or a bundle file.
 
@@ -72,7 +63,7 @@ def command(
 
     find = Comparison(target, about, given_digest(digest))
     with Witnesses(config_path, **asked) as who:
-        made = _certificate(target, who, find, title)
+        made = _certificate(target, who, find, title, tsa_ca)
     pages = _rendered(made, forms)
     if output == "-":
         sys.stdout.buffer.write(pages[forms[0]])
@@ -97,11 +88,14 @@ def _asked(output: str, form: str | None) -> tuple[Sequence[str], Path]:
     return ((form,) if form else FORMATS), path
 
 
-def _certificate(target: str, who: Witnesses, find: Any, title: str | None) -> Certificate:
+def _certificate(
+    target: str, who: Witnesses, find: FindExpected, title: str | None, tsa_ca: Sequence[str]
+) -> Certificate:
     from anchord.app.cli.evidence import read_target
     from anchord.app.cli.references import one_record
     from anchord.engine.certifying import certify_bundle, certify_record
 
+    trusted = who.trusted(tsa_ca)
     if target == "-" or Path(target).is_file():
         raw = read_target(target)
         if raw.lstrip()[:1] != b"{":
@@ -109,7 +103,7 @@ def _certificate(target: str, who: Witnesses, find: Any, title: str | None) -> C
                 f"{target:.200} is no bundle: an .ots has no signed event to certify; "
                 "`anchord add` it, or ask whoever made it for the bundle"
             )
-        return certify_bundle(target, raw, who.keyring, who.given, find, who.view, title)
+        return certify_bundle(target, raw, who.keyring, who.given, find, who.view, title, trusted)
     if who.app is None:
         raise ConfigError(
             f"{target:.200} is no file here, and without a configuration there is no store to find "
@@ -117,7 +111,9 @@ def _certificate(target: str, who: Witnesses, find: Any, title: str | None) -> C
         )
     store = who.app.store
     record = one_record(store, target)
-    return certify_record(store, record, who.keyring, who.given, find, who.view, target, title)
+    return certify_record(
+        store, record, who.keyring, who.given, find, who.view, target, title, trusted
+    )
 
 
 def _rendered(made: Certificate, forms: Sequence[str]) -> dict[str, bytes]:
