@@ -34,7 +34,7 @@ _PATTERNS = (
 )  # fmt: skip
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _URL = re.compile(
-    r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/{}%-]*)?"
+    r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?"
 )
 _GAP = re.compile(r"\{[^{}]*\}")
 
@@ -123,8 +123,8 @@ def _check_address(text: str, what: str) -> None:
     gaps = set(_GAP.findall(text)) - {"{suffix}", "{digest}"}
     filled = _GAP.sub("X", text)
     if _SCHEME.match(text) or text.startswith("//"):
-        path = filled.partition("://")[2].partition("/")[2]
-        good = bool(_URL.fullmatch(filled)) and _no_dots(path)
+        host, _, path = text.partition("://")[2].partition("/")
+        good = bool(_URL.fullmatch(filled)) and "{" not in host and _no_dots(path)
     else:
         good = filled.strip("/") == "" or safe_path(filled.strip("/"))
     if gaps or not good:
@@ -135,7 +135,7 @@ def _check_address(text: str, what: str) -> None:
 
 
 def _no_dots(path: str) -> bool:
-    return not any(part in (".", "..") or "%" in part for part in path.split("/"))
+    return not any(part in (".", "..") for part in path.split("/"))
 
 
 def is_absolute(address: str) -> bool:
