@@ -139,6 +139,10 @@ class AuditTable(Protocol):
         """Yield (row id, digest) of all records."""
         ...
 
+    def documents(self) -> Iterator[bytes]:
+        """Yield all foreign bundles, as they came."""
+        ...
+
     def files(self) -> Iterator[PlainFile]:
         """Yield the files of items, with what they hold."""
         ...

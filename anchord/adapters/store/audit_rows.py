@@ -143,6 +143,11 @@ class AuditRows:
             for row in connection.execute(query):
                 yield row[0], row[1]
 
+    def documents(self) -> Iterator[bytes]:
+        """Yield all foreign bundles, as they came."""
+        with self._database.reading() as connection:
+            yield from connection.execute(sa.select(documents.c.raw)).scalars()
+
     def files(self) -> Iterator[PlainFile]:
         """Yield the files of items, with what they hold."""
         own = [files.c[name] for name in PlainFile._fields if name in files.c]
@@ -153,7 +158,7 @@ class AuditRows:
         query = query.select_from(joined).order_by(files.c.id)
         with self._database.reading() as connection:
             for row in connection.execute(query):
-                yield PlainFile(**row._mapping)
+                yield PlainFile(**row._asdict())
 
     def orphans(self) -> list[tuple[str, str]]:
         """Return (table, which row) of rows that belong to nothing, at most 100 a table."""

@@ -72,6 +72,10 @@ class Outcome:
         """Add to one number of `Coverage`."""
         self._counts[name] += count
 
+    def counted(self, name: str) -> int:
+        """Return one number of `Coverage` so far."""
+        return self._counts[name]
+
     def stand(self, standing: Standing, count: int = 1) -> None:
         """Count records that stand alike."""
         self._tally.add(standing, count)

@@ -1,0 +1,153 @@
+"""Auditing a store: everything it says is derived again from bytes, signatures and headers.
+
+Order: what holds the whole together first (ledger, log, checkpoints, batches, blocks), then every
+record with its events, tile by tile, in as many processes as were asked for. Only this process asks
+for headers. Nothing is written.
+
+What rests on nothing signed is not covered, and the report says so (`uncovered`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from anchord.core.finding import Part, Severity
+from anchord.core.keyring import Keyring, PublicKey
+from anchord.engine.audit.outcome import Outcome, ReportFacts
+from anchord.engine.audit.store_batches import BatchAudit
+from anchord.engine.audit.store_blocks import Blocks
+from anchord.engine.audit.store_foreign import paths_in
+from anchord.engine.audit.store_frame import RESTORE, Frame
+from anchord.engine.audit.store_ledger import LedgerAudit, series_lengths
+from anchord.engine.audit.store_plan import draw, jobs
+from anchord.engine.audit.store_pool import outcomes
+from anchord.engine.audit.store_storage import FileAudit
+
+if TYPE_CHECKING:
+    from anchord.core.audit import AuditOptions
+    from anchord.engine.header_view import HeaderView
+    from anchord.ports.reading import ReadingStore
+
+Progress = Callable[[str, int, int], None]
+
+UNCOVERED = (
+    "labels, moments of retries, health of calendars, paces of lanes, answers as they came, and "
+    "when a record came in are signed by nobody, so nothing tells whether they are as they were; "
+    "neither does anything tell of records that were removed before they were put into a batch"
+)
+
+
+def audit_store(
+    open_store: Callable[[], ReadingStore],
+    keyring: Keyring,
+    given: Sequence[PublicKey],
+    headers: HeaderView,
+    options: AuditOptions,
+    on_progress: Progress,
+) -> tuple[Outcome, ReportFacts]:
+    """Audit a store.
+
+    Args:
+        open_store: opens it to be read only; can be sent to other processes.
+        keyring: own and foreign keys.
+        given: keys the person who asks has named.
+        headers: block headers, asked once for each block.
+        options: what to look at.
+        on_progress: called with (stage, done, total); a total of 0 is not known.
+
+    Raises:
+        FatalError: a process of this audit died.
+        SignatureError: one key id stands for two different keys.
+    """
+    outcome = Outcome(options)
+    store = open_store()
+    try:
+        return _Audit(store, keyring, tuple(given), headers, outcome).run(
+            open_store, options, on_progress
+        )
+    finally:
+        store.close()
+
+
+class _Audit:
+    """One audit, in the process that was asked."""
+
+    def __init__(
+        self,
+        store: ReadingStore,
+        keyring: Keyring,
+        given: tuple[PublicKey, ...],
+        headers: HeaderView,
+        outcome: Outcome,
+    ) -> None:
+        self._store, self._keyring, self._given = store, keyring, given
+        self._outcome = outcome
+        self._blocks = Blocks(headers, outcome)
+
+    def run(
+        self, open_store: Callable[[], ReadingStore], options: AuditOptions, on_progress: Progress
+    ) -> tuple[Outcome, ReportFacts]:
+        store, outcome = self._store, self._outcome
+        outcome.find("not-covered", Severity.NOTE, Part.STORE, "columns nobody signs", UNCOVERED,
+                     "nothing; publish a tree, so that others keep what you have")  # fmt: skip
+        ledger = LedgerAudit(store, (*self._keyring, *self._given), outcome, on_progress)
+        start = None if options.since is None else ledger.since(options.since)
+        counts = ledger.run(start)
+        series_lengths(store, counts, outcome)
+        for table, what in store.audit.orphans():
+            outcome.find("row-of-nothing", Severity.BROKEN, Part.STORE, f"{table}: {what}",
+                         "what it belongs to was removed, or it was added", RESTORE)  # fmt: skip
+        BatchAudit(store, self._blocks, outcome).run(on_progress)
+        for raw in store.audit.documents():
+            self._blocks.look(paths_in(raw))
+        FileAudit(store, outcome).run()
+        frame = self._frame(options, 0 if start is None else start.size)
+        self._records(open_store, frame, on_progress)
+        facts = ReportFacts(
+            source="the store",
+            kind="store",
+            sampled=_left_out(frame),
+            checkpoint=None if ledger.newest is None else ledger.newest.decode("utf-8"),
+            chain=self._blocks.chain,
+        )
+        return outcome, facts
+
+    def _frame(self, options: AuditOptions, upto: int) -> Frame:
+        drawn = None
+        if options.sample is not None:
+            drawn = draw(self._store.audit.digests(), options.sample, options.seed)
+        return Frame(
+            options=options,
+            keyring=self._keyring,
+            given=self._given,
+            verdicts=self._blocks.verdicts,
+            chain=self._blocks.chain,
+            upto=upto,
+            drawn=drawn,
+        )
+
+    def _records(
+        self, open_store: Callable[[], ReadingStore], frame: Frame, on_progress: Progress
+    ) -> None:
+        last = self._store.audit.last_record()
+        plan = jobs(self._store.audit.spans(), last)
+        for found in outcomes(open_store, frame, plan):
+            self._outcome.merge(found)
+            on_progress("audit records", self._outcome.counted("records_counted"), last)
+
+
+def _left_out(frame: Frame) -> str | None:
+    """Say what was not verified."""
+    parts = []
+    if frame.upto:
+        parts.append(
+            f"events 1 to {frame.upto:,} were taken as the checkpoint given covers them: records "
+            "without a later event were counted by their rows, not verified again"
+        )
+    if frame.drawn is not None:
+        parts.append(
+            f"{len(frame.drawn):,} records drawn with seed {frame.options.seed} were verified; "
+            "of all others chain, log, checkpoints and batches were, and their rows counted"
+        )
+    return "; ".join(parts) or None

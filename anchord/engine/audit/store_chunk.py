@@ -1,0 +1,158 @@
+"""Auditing one chunk of records, in whichever process: everything about them in one view."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from anchord.core.event import event_id
+from anchord.core.trust import Keys
+from anchord.engine.audit.outcome import Outcome
+from anchord.engine.audit.store_foreign import Documents
+from anchord.engine.audit.store_frame import Job
+from anchord.engine.audit.store_records import check_record
+from anchord.engine.audit.store_series import SeriesAudit
+from anchord.engine.audit.store_standing import (
+    STORAGE_TYPES,
+    Expected,
+    Held,
+    live_of,
+    report_headers,
+    standing_of,
+)
+from anchord.engine.audit.store_storage import check_captures
+from anchord.engine.audit.store_view import View, unreadable
+from anchord.engine.ledger import read_event
+from anchord.errors import FatalError
+
+if TYPE_CHECKING:
+    from anchord.core.model import Series
+    from anchord.core.standing import Standing
+    from anchord.engine.audit.store_frame import Frame
+    from anchord.engine.audit.store_series import Facts
+    from anchord.ports.reading import Chunk, RawEvent, ReadingStore
+
+
+class ChunkAudit:
+    """Audits chunks one after another; what neighbours share is kept between them.
+
+    Args:
+        store: opened to be read.
+        frame: what this audit is about.
+
+    Raises:
+        SignatureError: one key id stands for two different keys.
+    """
+
+    def __init__(self, store: ReadingStore, frame: Frame) -> None:
+        self._store, self._frame = store, frame
+        keys = Keys(frame.keyring, frame.given)
+        self._series = SeriesAudit(store, frame, keys)
+        self._expected = Expected(store)
+        self._documents = Documents(store, frame, keys)
+
+    def run(self, job: Job) -> Outcome:
+        """Audit the records of a stretch."""
+        outcome = Outcome(self._frame.options)
+        self._run(job, outcome)
+        return outcome
+
+    def _run(self, job: Job, outcome: Outcome) -> None:
+        try:
+            chunk = self._store.audit.chunk(job.low, job.high, job.tiles)
+        except FatalError as error:
+            if job.low == job.high:
+                outcome.count("records_counted")
+                unreadable(outcome, job, error)
+                return
+            # Which of them it is: halve until it stands alone.
+            middle = (job.low + job.high) // 2
+            self._run(Job(job.low, middle, job.tiles), outcome)
+            self._run(Job(middle + 1, job.high, job.tiles), outcome)
+            return
+        wanted = self._wanted(chunk)
+        view = View(chunk, outcome)
+        outcome.count("records_counted", len(chunk.records))
+        outcome.count("records", len(wanted))
+        if wanted or self._frame.drawn is None:
+            view.place_all(job)
+        for record in chunk.records:
+            if record.id in wanted:
+                check_record(view, record)
+        held = self._events(view, wanted)
+        self._stand(view, wanted, held)
+
+    def _wanted(self, chunk: Chunk) -> set[int]:
+        """Return the records to verify: all, those drawn, or those something happened to."""
+        ids = {record.id for record in chunk.records}
+        if self._frame.upto:
+            old = {row.record_id for row in chunk.events}
+            new = {row.record_id for row in chunk.events if row.seq > self._frame.upto}
+            ids = new | (ids - old)
+        if self._frame.drawn is not None:
+            ids &= self._frame.drawn
+        return ids & {record.id for record in chunk.records}
+
+    def _events(self, view: View, wanted: set[int]) -> dict[int, list[Held]]:
+        """Verify the events of the wanted records; return all that hold, by record."""
+        by_series: dict[int, list[RawEvent]] = {}
+        for row in view.chunk.events:
+            if row.record_id in wanted:
+                by_series.setdefault(row.series_id, []).append(row)
+        good: set[int] = set()
+        for series_id, rows in by_series.items():
+            series = view.chunk.series.get(series_id)
+            if series is not None:
+                good |= self._series.verify(view, series, rows)
+        held: dict[int, list[Held]] = {}
+        known: dict[int, tuple[Series, Facts]] = {}
+        for row in view.chunk.events:
+            series = view.chunk.series.get(row.series_id)
+            if series is None or (row.record_id in wanted and row.seq not in good):
+                continue
+            if series.id not in known:
+                known[series.id] = (series, self._series.facts(series))
+            held.setdefault(row.record_id, []).append(Held(row, *known[series.id]))
+        return held
+
+    def _stand(self, view: View, wanted: set[int], held: dict[int, list[Held]]) -> None:
+        standings: Counter[Standing] = Counter()
+        chunk = view.chunk
+        for record in chunk.records:
+            events = held.get(record.id, [])
+            live, foreign = live_of(events), None
+            if record.id in wanted:
+                report_headers(view, live)
+                self._expected.check(view, record, live)
+                check_captures(view, record.id, live)
+                self._offer(view, live)
+                if record.id in chunk.documents or _several(live):
+                    foreign = self._documents.audit(view, record, events)
+            standings[standing_of(view, record, live, foreign)] += 1
+        for standing, count in standings.items():
+            view.outcome.stand(standing, count)
+
+    def _offer(self, view: View, live: list[Held]) -> None:
+        if self._frame.options.online is None:
+            return
+        for one in live:
+            if one.series.event_type in STORAGE_TYPES:
+                payload = self._whole(one)
+                view.outcome.offer(event_id(one.row.event_id), one.series.event_type, payload)
+
+    def _whole(self, one: Held) -> dict[str, object]:
+        """Return the payload with what differs by record."""
+        record = self._store.records.get(one.row.record_id)
+        if record is None:
+            return dict(one.facts.payload)
+        rows = self._store.ledger.ids_in_series(one.series.id, [record.id])
+        found: dict[str, object] = read_event(self._store, record, rows[record.id])["payload"]
+        return found
+
+
+def _several(live: list[Held]) -> bool:
+    """Tell whether two events of one kind stand, which might contradict each other."""
+    if len(live) < 2:
+        return False
+    kinds = [one.series.event_type for one in live]
+    return len(set(kinds)) < len(kinds)

@@ -1,0 +1,47 @@
+"""What every process that audits a part of a store is told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from anchord.core.audit import AuditOptions
+from anchord.core.keyring import Keyring, PublicKey
+
+RESTORE = "restore the store from a backup, and find out what changed it"
+LOOK = "look whether the calendars and the chain were what they seemed; audit again later"
+
+
+class Verdict(NamedTuple):
+    """What the headers say about one path to a block."""
+
+    state: str
+    """`confirmed`, `shallow` (too few confirmations), `missing` (no header) or `false`."""
+    hash: bytes = b""
+    """32 bytes in display order; empty unless confirmed or shallow."""
+    time: int = 0
+    detail: str = ""
+
+
+class Job(NamedTuple):
+    """A stretch of records, and the tiles they are leaves of."""
+
+    low: int
+    high: int
+    tiles: tuple[tuple[int, int], ...]
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all parts; it goes to other processes."""
+
+    options: AuditOptions
+    keyring: Keyring
+    given: tuple[PublicKey, ...]
+    verdicts: dict[tuple[int, bytes], Verdict]
+    """By height and message of each Bitcoin attestation that was seen."""
+    chain: str | None
+    upto: int = 0
+    """Events up to this one were covered by the checkpoint an auditor kept; 0: none."""
+    drawn: frozenset[int] | None = None
+    """Records to verify; None: all."""
