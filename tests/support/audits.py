@@ -22,7 +22,7 @@ HOSTILE = (
     '"><img src=x onerror=alert(1)>',
     "\x1b[31mred\x1b]0;title\x07",
     "two\nlines\r\nand\ttabs",
-    "=HYPERLINK(\"https://evil.example.org\",\"x\")",
+    '=HYPERLINK("https://evil.example.org","x")',
     "+1+1", "-1", "@SUM(A1)", " =1",
     "a | b | c", "[x](javascript:alert(1))", "`code` *bold* _it_ # h ~~~~",
     "{{ 7 * 7 }} {% raw %}",
@@ -112,9 +112,7 @@ def hostile() -> AuditReport:
 def audited(report: AuditReport, *asked: str) -> Audited:
     """Hold a report against thresholds: `anchored=99` is a share, `24h` an age."""
     read = [read_fail_under(one) if "=" in one else read_max_age(one) for one in asked]
-    return Audited(
-        report=report, thresholds=tuple(judge(one, report.completeness) for one in read)
-    )
+    return Audited(report=report, thresholds=tuple(judge(one, report.completeness) for one in read))
 
 
 def timed(report: AuditReport) -> AuditReport:

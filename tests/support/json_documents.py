@@ -25,7 +25,9 @@ from support.workplace import run
 MAPS = {
     "problems", "refused", "requests", "requests.*", "explorers", "peers", "calendars",
     "authorities", "kinds", "faults[].options", "archive", "archive_counts", "archive_counts.*",
-    "stored.captures.refused", "stored.items.refused",
+    "stored.captures.refused", "stored.items.refused", "completeness.anchored",
+    "completeness.stored", "completeness.by_source", "completeness.by_cohort",
+    "completeness.waiting_age_s", "counts",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
@@ -95,6 +97,10 @@ class Story:
         self.tell("sandbox fault", "--clear")
         self.tell("run-once", "--wait", "--deadline", "90")
         self.tell("status")
+        self.tell("audit", "--jobs", "1", "--online", "2", "--fail-under", "anchored=1")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.tell("audit", str(empty), code=1)
 
     def _meet_a_problem(self) -> None:
         """Pass until the calendars have the path, so that the node is asked, and cannot answer."""

@@ -42,6 +42,9 @@ def _lines(audited: Audited) -> Iterator[str]:
     yield from _findings(report)
     if report.checkpoint is not None:
         yield from _checkpoint(report.checkpoint)
+    if report.seconds is not None:
+        yield ""
+        yield f"This audit took {report.seconds:,.1f} s."
 
 
 def _thresholds(audited: Audited) -> Iterator[str]:
