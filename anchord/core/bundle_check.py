@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 
 from anchord.core.bundle import Bundle, bundle_beside
+from anchord.core.included import check_inclusion
 from anchord.core.key_document import from_document
 from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
 from anchord.core.model import Document
 from anchord.core.receipt import check_receipt, receipts
+from anchord.core.registry_events import why_not_counted
 from anchord.core.trust import Keys
 from anchord.core.verify_event import read_event
 from anchord.errors import RefusedError, VerificationError
@@ -34,7 +36,7 @@ def check_document(document: Document, keyring: Keyring) -> None:
     want of a key or a published rule, may stay.
 
     Raises:
-        RefusedError: an event, a receipt, a key or an alias does not hold.
+        RefusedError: an event, a receipt, a key, an alias or an inclusion proof does not hold.
     """
     bundle = bundle_beside(document.raw, document.record)
     try:
@@ -43,5 +45,9 @@ def check_document(document: Document, keyring: Keyring) -> None:
             check_receipt(receipt, bundle.digest, keys)
         for event in bundle.events:
             read_event(event, bundle.digest, bundle.number, keys)
+            if "signature_b64" not in event:
+                why_not_counted(event, bundle.digest, keys)
+        for inclusion in bundle.inclusion:
+            check_inclusion(bundle, inclusion, keys)
     except VerificationError as error:
         raise RefusedError(f"the bundle holds something false, and is not kept: {error}") from None

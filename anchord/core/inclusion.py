@@ -7,17 +7,15 @@ audit path of RFC 6962, 2.1.1. Here is their shape alone: whether they hold is f
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from anchord.core.checkpoint import parse
 from anchord.errors import RefusedError
 
-_SIZE = re.compile(r"[1-9][0-9]{0,18}")
 _MOST_HASHES = 64
 
 
@@ -38,28 +36,15 @@ class Inclusion(msgspec.Struct, frozen=True):
     events: tuple[IncludedEvent, ...]
 
 
+@lru_cache(maxsize=256)
 def place_of(checkpoint: str) -> tuple[str, int]:
-    """Return origin and tree size, the first two lines of a checkpoint.
+    """Return origin and tree size of a checkpoint.
 
     Raises:
-        RefusedError: it does not begin as a checkpoint does.
+        RefusedError: it is none.
     """
-    head, _, signatures = checkpoint.partition("\n\n")
-    lines = head.split("\n")
-    if len(lines) < 3 or not lines[0] or not _SIZE.fullmatch(lines[1]) or not signatures:
-        raise RefusedError(
-            f"expected a signed checkpoint (origin, size, root), got {checkpoint!r:.80}"
-        )
-    if len(_decoded(lines[2])) != 32:
-        raise RefusedError(f"expected a root of 32 bytes in a checkpoint, got {lines[2]!r:.60}")
-    return lines[0], int(lines[1])
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return b""
+    found = parse(checkpoint.encode("utf-8"))
+    return found.origin, found.size
 
 
 def read_inclusion(value: Any, event_ids: Iterable[Any]) -> tuple[Inclusion, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
@@ -53,6 +53,10 @@ class Keys:
             )
         if trust is not Trust.CLAIMED and believed is not Trust.CLAIMED:
             self._keys[key.key_id] = (_narrowed(known, key), believed)
+
+    def __iter__(self) -> Iterator[tuple[PublicKey, Trust]]:
+        """Yield each key and how far it is trusted."""
+        return iter(self._keys.values())
 
     def find(self, key_id: str) -> tuple[PublicKey, Trust] | None:
         """Return a key and how far it is trusted."""

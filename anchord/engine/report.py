@@ -14,8 +14,8 @@ class Check(msgspec.Struct, frozen=True):
     """One thing that was or was not proved."""
 
     check: str
-    """"digest", "record", "signature", "receipt", "proof", "header", "not before", "token" or
-    "stored"."""
+    """"digest", "record", "signature", "receipt", "proof", "header", "not before", "token",
+    "stored" or "inclusion"."""
     outcome: Outcome
     detail: str
 

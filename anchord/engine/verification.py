@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 
 from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.bundle_check import claimed_keys
+from anchord.core.equivocation import equivocations
+from anchord.core.included import check_inclusion
 from anchord.core.keyring import Keyring, PublicKey
 from anchord.core.receipt import check_receipt, receipts
+from anchord.core.registry_events import why_not_counted
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
 from anchord.core.verify_event import EventProved, read_event, withdrawn
@@ -112,6 +115,7 @@ def _verify_bundle(
         dossier.compare_if_asked(find)
     _check_receipts(dossier, bundle, keys)
     _check_events(dossier, bundle, keys)
+    _check_inclusion(dossier, bundle, keys)
 
 
 def _check_receipts(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
@@ -134,9 +138,34 @@ def _check_events(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
     for event in bundle.events:
         try:
             one = read_event(event, bundle.digest, bundle.number, keys)
+            if "signature_b64" not in event:
+                why_not_counted(event, bundle.digest, keys)
             proved.setdefault((one.event_id, one.trust is None), one)
         except (RefusedError, VerificationError) as error:
             dossier.fail("signature", error)
     gone = withdrawn(list(proved.values()))
     for one in proved.values():
         dossier.add_event(one, None if one.trust is None else gone.get(one.event_id))
+    for twice in equivocations(one for one in proved.values() if one.event_id not in gone):
+        dossier.fail(
+            "signature",
+            VerificationError(
+                f"{twice.signer_id} says two things of {twice.about}, of which one is false; "
+                f"neither counts: {', '.join(twice.event_ids)}"
+            ),
+        )
+
+
+def _check_inclusion(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
+    for found in bundle.inclusion:
+        try:
+            proved = check_inclusion(bundle, found, keys)
+        except (RefusedError, VerificationError) as error:
+            dossier.fail("inclusion", error)
+            continue
+        count = len(proved.event_ids)
+        text = f"{count} event(s) in the log {proved.origin}, checkpoint of {proved.size} entries"
+        if proved.trust is None:
+            dossier.skip("inclusion", f"{text}: the key that signed it is not known")
+        else:
+            dossier.prove("inclusion", f"{text}: {TRUST_WORDS[proved.trust]}")

@@ -1,0 +1,90 @@
+"""Whether a bundle's inclusion proofs hold: event -> leaf -> root -> signed checkpoint (19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from anchord.core import checkpoint, note
+from anchord.core.bundle import Bundle
+from anchord.core.inclusion import IncludedEvent, Inclusion
+from anchord.core.log import entry_of, leaf_hash, verify_inclusion
+from anchord.core.receipt import strict_base64
+from anchord.core.trust import Keys, Trust
+from anchord.errors import RefusedError, VerificationError
+
+
+class IncludedProved(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint, and the events that were proved to be in the log it covers."""
+
+    origin: str
+    size: int
+    event_ids: tuple[str, ...]
+    trust: Trust | None
+    """How far the key that signed the checkpoint is trusted; None: no key of it is known."""
+
+
+def check_inclusion(bundle: Bundle, found: Inclusion, keys: Keys) -> IncludedProved:
+    """Prove that events of a bundle stand in a log where it says.
+
+    Raises:
+        VerificationError: an event is not there, or a known key did not sign the checkpoint.
+        RefusedError: a checkpoint that is none.
+    """
+    raw = found.checkpoint.encode("utf-8")
+    stated = checkpoint.parse(raw)
+    trust = _signed(raw, stated.origin, keys)
+    for event in found.events:
+        _check_place(event, stated, bundle.events)
+    return IncludedProved(
+        origin=stated.origin,
+        size=stated.size,
+        event_ids=tuple(event.event_id for event in found.events),
+        trust=trust,
+    )
+
+
+def _signed(raw: bytes, origin: str, keys: Keys) -> Trust | None:
+    """Return how far the key that signed a checkpoint is trusted."""
+    by_hash: dict[bytes, tuple[note.Verifier, Trust]] = {}
+    for key, trust in keys:
+        verifier = note.make_verifier(origin, key.public_key)
+        by_hash.setdefault(verifier.key_hash, (verifier, trust))
+    lines = [line for line in note.parse(raw).lines if line.name == origin]
+    known = [by_hash[line.key_hash] for line in lines if line.key_hash in by_hash]
+    if not known:
+        return None
+    checkpoint.open_checkpoint(raw, [verifier for verifier, _ in known])
+    trusts = {trust for _, trust in known}
+    return next(trust for trust in (Trust.KEYRING, Trust.GIVEN, Trust.CLAIMED) if trust in trusts)
+
+
+def _check_place(
+    event: IncludedEvent, stated: checkpoint.Checkpoint, events: tuple[dict[str, Any], ...]
+) -> None:
+    """Prove one place; of several contents under one id, one must be the entry."""
+    failed: VerificationError | None = None
+    for entry in _entries(event.event_id, events):
+        try:
+            verify_inclusion(leaf_hash(entry), event.index, stated.size, event.hashes, stated.root)
+        except VerificationError as error:
+            failed = error
+        else:
+            return
+    raise failed or VerificationError(
+        f"event {event.event_id:.80} is said to be in the log of {stated.origin!r:.100}, and has "
+        "no signature to look for there"
+    )
+
+
+def _entries(event_id: str, events: tuple[Mapping[str, Any], ...]) -> Iterator[bytes]:
+    for event in events:
+        signature = event.get("signature_b64")
+        if event.get("event_id") == event_id and isinstance(signature, str):
+            try:
+                digest = bytes.fromhex(event_id.removeprefix("sha256:"))
+                yield entry_of(digest, strict_base64(signature, f"the signature of {event_id:.80}"))
+            except (ValueError, RefusedError, VerificationError):
+                continue
