@@ -194,3 +194,91 @@ def test_of_a_key_in_the_keyring_no_foreign_bundle_speaks():
     stated = {"events": [], "public_keys": [{**ours, "valid_until": "x"}, theirs]}
     raw = render_bundle(RECORD, AT, [], [ours], [json.dumps(stated).encode()])
     assert json.loads(raw)["public_keys"] == [ours, theirs]
+
+
+# ------------------------------------------------------------------ one set, one text
+
+ALIAS = '{"alias_kind":"%s","alias_value":"%s","created_at":"%s"}'
+parts = st.fixed_dictionaries(
+    {},
+    optional={
+        "source_aliases": st.lists(
+            st.sampled_from(
+                [
+                    ALIAS % ("arxiv", "2507.00001", "2020-01-01T00:00:00Z"),
+                    ALIAS % ("arxiv", "2507.00001", "2019-01-01T00:00:00Z"),
+                    ALIAS % ("handle", "1/2", "2021-01-01T00:00:00Z"),
+                    ALIAS.replace(":", " : ") % ("handle", "1/2", "2021-01-01T00:00:00Z"),
+                ]
+            )
+        ).map(lambda items: "[" + ",".join(items) + "]"),
+        "events": st.lists(
+            st.sampled_from(
+                [
+                    EVENT.decode(),
+                    EVENT.decode().replace(",", " , "),
+                    EVENT.decode()[:-1] + ',"n":1}',
+                    EVENT.decode()[:-1] + ',"n":1.0}',
+                    EVENT.decode()[:-1] + ',"n":true}',
+                    '{"event_type":"nameless"}',
+                ]
+            )
+        ).map(lambda items: "[" + ",".join(items) + "]"),
+        "public_keys": st.lists(
+            st.sampled_from(
+                [
+                    '{"key_id":"ours"}',
+                    '{"key_id":"a","public_key_b64":"AA"}',
+                    '{"key_id":"a","public_key_b64":"AA","x":1}',
+                    '{"key_id":"a"}',
+                    '{"k":1}',
+                ]
+            )
+        ).map(lambda items: "[" + ",".join(items) + "]"),
+        "mirrors": st.sampled_from(["1", "[ 2]", '"\\u00e9"', '"é"']),
+        "notes": st.sampled_from(["1.0", "1.00"]),
+    },
+).map(lambda value: ("{" + ",".join(f'"{k}":{v}' for k, v in value.items()) + "}").encode())
+
+
+def rendered(documents, events=(EVENT,)):
+    return render_bundle(RECORD, AT, events, [{"key_id": "ours"}], documents)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(documents=st.lists(parts, max_size=4), data=st.data())
+def test_neither_order_nor_repetition_of_what_came_in_shows(documents, data):
+    mixed = data.draw(st.permutations(documents + documents[:1]))
+    assert rendered(mixed) == rendered(documents)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(documents=st.lists(parts, max_size=4), cut=st.integers(0, 4))
+def test_what_one_mirror_exports_gives_the_other_the_same_text(documents, cut):
+    whole = rendered(documents)
+    assert rendered([whole]) == whole
+    halves = [rendered(documents[:cut]), rendered(documents[cut:])]
+    assert rendered(halves) == whole
+    assert rendered([*halves, *documents]) == whole
+
+
+def test_the_earliest_statement_of_an_alias_stays_and_ours_only_where_there_is_none():
+    early = b'{"source_aliases":[{"alias_kind":"arxiv","alias_value":"2507.00001",'
+    late = early + b'"created_at":"2031-01-01T00:00:00Z"}]}'
+    aliases = json.loads(rendered([late]))["source_aliases"]
+    assert aliases[0]["created_at"] == "2031-01-01T00:00:00Z"
+    assert {alias["created_at"] for alias in aliases[1:]} == {AT}
+    early += b'"created_at":"2019-01-01T00:00:00Z"}]}'
+    assert json.loads(rendered([late, early]))["source_aliases"][0]["created_at"][:4] == "2019"
+
+
+def test_an_alias_that_states_no_moment_yields_to_one_that_does():
+    bare = b'{"source_aliases":[{"alias_kind":"arxiv","alias_value":"2507.00001"}]}'
+    dated = bare.replace(b"}]", b',"created_at":"2031-01-01T00:00:00Z"}]')
+    assert rendered([bare, dated]) == rendered([dated])
+    assert "created_at" not in json.loads(rendered([bare]))["source_aliases"][0]
+
+
+def test_one_and_one_point_nought_are_two_contents_of_an_event():
+    texts = [EVENT[:-1] + b',"n":%s}' % value for value in (b"1", b"1.0", b"true")]
+    assert len(json.loads(rendered([], texts))["events"]) == 3
