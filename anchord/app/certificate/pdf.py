@@ -19,7 +19,8 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph
 
 from anchord.app.certificate import qr, rosette
-from anchord.app.certificate.shorten import latin
+from anchord.app.certificate.shorten import latin, middle
+from anchord.app.certificate.wording import LONGEST, LONGEST_TITLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,8 @@ def _style(font: str, size: float, color: Color = INK, **more: int) -> Paragraph
     return ParagraphStyle(font + str(size), fontName=font, fontSize=size, textColor=color, **values)
 
 
-_TITLE = _style(BOLD, 15, alignment=TA_CENTER)
-_VALUE, _HASH = _style(SERIF, 8.6), _style(FIXED, 7.2)
-_SMALL, _COMMAND = _style(SERIF, 7.8), _style(FIXED, 6.3)
+SCALES = (1.0, 0.95, 0.9, 0.85, 0.8)
+"""By which facts and steps are set smaller when there is much to say; the first that fits."""
 
 
 def render(page: Page, digest: str) -> bytes:
@@ -64,11 +64,21 @@ def render(page: Page, digest: str) -> bytes:
     return buffer.getvalue()
 
 
+_ESCAPES = (
+    "\\u and digits stand for a character that the fonts of a PDF lack; the HTML page shows it."
+)
+
+
 class _Sheet:
     """One sheet, drawn from the top and from the bottom towards the middle."""
 
     def __init__(self, canvas: Canvas, page: Page, digest: str) -> None:
         self._canvas, self._page, self._digest = canvas, page, digest
+        self._size = 8.6
+        self._value = self._hash = self._small = self._command = _style(SERIF, self._size)
+        shown = (page.title or "", page.source or "", *(row.text for row in page.facts))
+        escaped = any("\\u" in latin(text) or "\\U" in latin(text) for text in shown)
+        self._limits = (*page.limits, *((_ESCAPES,) if escaped else ()))
 
     def draw(self) -> None:
         """Draw all of it."""
@@ -76,10 +86,22 @@ class _Sheet:
             self._watermark()
         self._frame()
         below = self._head(TOP)
-        above = self._foot(BOTTOM)
-        height = self._rows(self._page.facts, 0, measure=True)
-        room = below - above - height
+        room = self._fit(below)
+        self._foot(BOTTOM)
         self._rows(self._page.facts, below - max(room, 0) * 0.45)
+
+    def _fit(self, below: float) -> float:
+        """Choose the size of facts and steps; return the room they leave."""
+        room = 0.0
+        for scale in SCALES:
+            self._size = 8.6 * scale
+            self._value, self._hash = _style(SERIF, self._size), _style(FIXED, 7.2 * scale)
+            self._small, self._command = _style(SERIF, 7.8 * scale), _style(FIXED, 6.3 * scale)
+            room = below - self._foot(BOTTOM, measure=True)
+            room -= self._rows(self._page.facts, 0, measure=True)
+            if room >= 0:
+                break
+        return room
 
     # ---------------------------------------------------------------- ornaments
 
@@ -144,14 +166,17 @@ class _Sheet:
     def _head(self, y: float) -> float:
         """Draw the statement from `y` down; return where it ends."""
         page = self._page
-        radius = 45.0
+        radius = 34.0 if page.dense else 45.0
         self._rosette(WIDTH / 2, y - radius, radius)
         y -= 2 * radius + 26
         self._spaced("CERTIFICATE OF EXISTENCE", y, 17.5, 3.6)
         self._rule(y - 11)
         y = self._centered("The record", y - 31, ITALIC, 11, SOFT) - 2
         if page.title is not None:
-            y = self._flow(latin(page.title), _TITLE, LEFT + 20, y + 11, RIGHT - LEFT - 40) - 10
+            # An escape is longer than the character it stands for: the title is cut once more.
+            title = middle(latin(page.title), LONGEST_TITLE)
+            style = _style(BOLD, 12.5 if page.dense else 15, alignment=TA_CENTER)
+            y = self._flow(title, style, LEFT + 20, y + 11, RIGHT - LEFT - 40) - 10
             y = self._centered(f"({page.title_note})", y, ITALIC, 8, SOFT) - 7
         y = self._centered(latin(page.name), y, FIXED, 12 if len(page.name) < 50 else 9.4, INK)
         if page.source is not None:
@@ -205,54 +230,55 @@ class _Sheet:
 
     def _rows(self, rows: Sequence[Row], y: float, *, measure: bool = False) -> float:
         """Draw facts, names on the left; return the height they take."""
-        start = y
+        start, size = y, self._size
+        inset = LABEL + LEFT
         for row in rows:
             if row.label and not measure:
-                self._canvas.setFillColor(SOFT)
-                self._canvas.setFont(ITALIC, 8.6)
-                self._canvas.drawString(LEFT, y - 8.2, row.label)
-            style = _HASH if row.code else _VALUE
-            inset = LABEL + LEFT
-            y = self._flow(latin(row.text), style, inset, y, RIGHT - inset, measure=measure) - 2.4
+                self._words(row.label, LEFT, y - size * 0.95, ITALIC, size, SOFT)
+            style = self._hash if row.code else self._value
+            text = middle(latin(row.text), 2 * LONGEST)
+            y = self._flow(text, style, inset, y, RIGHT - inset, measure=measure) - size * 0.28
         return start - y
 
-    def _foot(self, y: float) -> float:
+    def _words(self, text: str, x: float, y: float, font: str, size: float, color: Color) -> None:
+        self._canvas.setFillColor(color)
+        self._canvas.setFont(font, size)
+        self._canvas.drawString(x, y, text)
+
+    def _foot(self, y: float, *, measure: bool = False) -> float:
         """Draw the steps and the limits up from `y`; return where they begin."""
-        column = RIGHT - LEFT - CODE - 14
-        limits = [("", text, "") for text in self._page.limits]
+        column, size = RIGHT - LEFT - CODE - 14, self._size
+        limits = [("", text, "") for text in self._limits]
         steps = [(f"{n}.", s.text, s.code) for n, s in enumerate(self._page.steps, 1)]
         groups = (("What it does not say", limits), ("How to check it without anchord", steps))
-        self._caption(RIGHT - CODE, y)
         for heading, items in groups:
             height = self._items(items, 0, column, measure=True)
-            self._items(items, y + height, column)
-            y += height + 11
-            self._canvas.setFillColor(GOLD)
-            self._canvas.setFont(BOLD, 8.6)
-            self._canvas.drawString(LEFT, y - 7, heading)
-            y += 8
-        self._canvas.setStrokeColor(FAINT)
-        self._canvas.setLineWidth(0.8)
-        self._canvas.line(LEFT, y, RIGHT, y)
+            if not measure:
+                self._items(items, y + height, column)
+                self._words(heading, LEFT, y + height + size * 0.47, BOLD, size, GOLD)
+            y += height + size * 2.2
+        if not measure:
+            self._caption(RIGHT - CODE, BOTTOM)
+            self._canvas.setStrokeColor(FAINT)
+            self._canvas.setLineWidth(0.8)
+            self._canvas.line(LEFT, y, RIGHT, y)
         return y + 6
 
     def _items(
         self, items: Sequence[tuple[str, str, str]], y: float, width: float,
         *, measure: bool = False,
     ) -> float:  # fmt: skip
-        start = y
+        start, size = y, self._size * 0.91
         for number, text, code in items:
             inset = 11.0 if number else 0.0
             if number and not measure:
-                self._canvas.setFillColor(INK)
-                self._canvas.setFont(SERIF, 7.8)
-                self._canvas.drawString(LEFT, y - 7.6, number)
+                self._words(number, LEFT, y - size * 0.97, SERIF, size, INK)
             left, room = LEFT + inset, width - inset
-            y = self._flow(latin(text), _SMALL, left, y, room, measure=measure)
+            y = self._flow(latin(text), self._small, left, y, room, measure=measure)
             if code:
                 lines = "\n".join(latin(line) for line in code.splitlines())
-                y = self._flow(lines, _COMMAND, left, y - 1, room, measure=measure)
-            y -= 1.6
+                y = self._flow(lines, self._command, left, y - 1, room, measure=measure)
+            y -= size * 0.2
         return start - y
 
     def _caption(self, x: float, y: float) -> None:

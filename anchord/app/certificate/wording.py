@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from anchord.app.certificate.shorten import middle, visible
+from anchord.app.certificate.shorten import ELLIPSIS, middle, visible
 from anchord.core.model import Scheme
 from anchord.core.trust import Trust
 from anchord.engine.certifying import Certificate, Copy
 
-LONGEST = 148
-"""Characters a value may have: two lines of the PDF's narrowest column."""
-LONGEST_TITLE = 150
-MOST_CALENDARS, MOST_TOKENS, MOST_COPIES = 4, 2, 1
+LONGEST = 128
+"""Characters a value may have: two lines."""
+LONGEST_TITLE, LONGEST_SOURCE = 110, 60
+MOST_CALENDARS, MOST_TOKENS, MOST_COPIES = 3, 1, 1
 """How many of a kind are shown; the rest is counted."""
+FEW_LINES = 17
+"""Lines of facts that leave the page airy; with more of them all is set smaller."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -58,13 +60,22 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     whole: tuple[Row, ...]
     """Values that were cut, whole."""
 
+    @property
+    def dense(self) -> bool:
+        """Whether there is so much to say that it is set smaller."""
+        lines = sum(1 + len(row.text) // 80 for row in self.facts)
+        return lines + len(self.title or "") // 50 > FEW_LINES
+
 
 def page_of(made: Certificate) -> Page:
     """Return the words of a certificate."""
     subject, anchor = made.subject, made.anchor
     facts = tuple(_facts(made))
     title = None if subject.title is None else _fit("Title", visible(subject.title), LONGEST_TITLE)
-    source = None if subject.source is None else _fit("Record", visible(subject.source), 80)
+    source = (
+        None if subject.source is None else _fit("Record", visible(subject.source), LONGEST_SOURCE)
+    )
+    whole = tuple(_whole([row for row in (title, source, *facts) if row is not None]))
     note = _TITLE_PROVED if subject.title_proved else _TITLE_SAID
     return Page(
         specimen=None if anchor.chain == "bitcoin" else _specimen(anchor.chain),
@@ -77,8 +88,8 @@ def page_of(made: Certificate) -> Page:
         block=f"{_chain_words(anchor.chain)} block {anchor.height:,}",
         facts=facts,
         steps=tuple(_steps(made)),
-        limits=tuple(_limits(made)),
-        whole=tuple(_whole([row for row in (title, source, *facts) if row is not None])),
+        limits=(*_limits(made), *((_CUT,) if whole else ())),
+        whole=whole,
     )
 
 
@@ -97,6 +108,7 @@ def _whole(rows: Iterable[Row]) -> Iterator[Row]:
             yield Row(label, row.whole, row.code)
 
 
+_CUT = f"Where {ELLIPSIS} stands, a value was cut: it is whole in the bundle, or as it was given."
 _TITLE_PROVED = "the record holds the SHA-256 of this title"
 _TITLE_SAID = "title as given by whoever made this page; the record does not confirm it"
 _MONTHS = (
@@ -137,23 +149,23 @@ def _facts(made: Certificate) -> Iterator[Row]:
 
 
 def _calendars(urls: Sequence[str]) -> Row:
-    shown = ", ".join(middle(url, 44) for url in urls[:MOST_CALENDARS])
+    shown = ", ".join(middle(url, 36) for url in urls[:MOST_CALENDARS])
     shown += _more(len(urls) - MOST_CALENDARS)
     whole = ", ".join(urls)
     return Row("Calendars", shown, whole="" if shown == whole else whole)
 
 
-def _named(label: str, name: str, words: str) -> Row:
-    """Return a row that a name begins; only the name gives way."""
+def _named(label: str, name: str, after: str, before: str = "") -> Row:
+    """Return a row with a name in it; only the name gives way."""
     name = visible(name)
-    shown = middle(name, 46)
-    return Row(label, shown + words, whole="" if shown == name else name)
+    shown = middle(name, 40)
+    return Row(label, before + shown + after, whole="" if shown == name else name)
 
 
 _TRUST = {
     Trust.KEYRING: " (in the keyring)",
     Trust.GIVEN: " (given by hand)",
-    Trust.CLAIMED: " (only the bundle says whose it is)",
+    Trust.CLAIMED: " (as the bundle says)",
 }
 
 
@@ -164,18 +176,18 @@ def _witnesses(made: Certificate) -> Iterator[Row]:
         yield Row("Not before", f"{words} of {moment_words(before.time)}")
         yield Row("", before.hash, code=True)
     for token in made.tokens[:MOST_TOKENS]:
-        words = f"RFC 3161 token of {moment_words(token.time)} by {visible(token.signed_by)}"
-        yield _fit("Also", words + ("" if token.trusted else ", whose root was not checked"))
-    if len(made.tokens) > MOST_TOKENS:
-        yield Row("", f"and {len(made.tokens) - MOST_TOKENS} more tokens in the bundle")
+        words = f"RFC 3161 token of {moment_words(token.time)}"
+        root = "" if token.trusted else ", root not checked"
+        more = _more(len(made.tokens) - MOST_TOKENS)
+        yield _named("Also", token.signed_by, root + more, before=f"{words} by ")
 
 
 def _copies(copies: Sequence[Copy]) -> Iterator[Row]:
     for kind, label in (("capture", "Captured"), ("item", "Stored")):
         found = [copy for copy in copies if copy.kind == kind]
         for copy in found[:MOST_COPIES]:
-            words = "" if kind == "capture" else ", in the ZIP as the digest and .json"
-            words += " (a stand-in for the Internet Archive)" if copy.stand_in else ""
+            words = " (a stand-in for the Internet Archive)" if copy.stand_in else ""
+            words += "" if kind == "capture" else ", as the digest and .json in"
             more = _more(len(found) - MOST_COPIES)
             yield Row(label, f"{moment_words(copy.at)}{words}{more}")
             yield _fit("", visible(copy.where), code=True)
@@ -203,7 +215,7 @@ def _steps(made: Certificate) -> Iterator[Step]:
     yield Step(
         "The signature is Ed25519 over the 32 bytes of the event id, which is the SHA-256 of the "
         "event without event_id and signature_b64, written as in step 1. Get the key from "
-        f"{middle(visible(signed.signer_id), 60)} and compare its fingerprint.",
+        f"{middle(visible(signed.signer_id), 40)} and compare its fingerprint.",
     )
 
 
