@@ -14,16 +14,19 @@ import msgspec
 
 from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.bundle_check import claimed_keys
-from anchord.core.canonical import record_id
+from anchord.core.bundle_text import render_bundle
+from anchord.core.canonical import read_record, record_id
 from anchord.core.event import SUBMITTED
 from anchord.core.finding import Part, Severity
 from anchord.core.merge import Doubted, Merged, MergedEvent
-from anchord.core.moment import seconds
+from anchord.core.model import Record, Scheme
+from anchord.core.moment import seconds, utc
 from anchord.core.receipt import check_receipt, receipts, strict_base64
 from anchord.core.standing import Standing
 from anchord.core.state import merge_bundle
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify_event import EventProved, read_event
+from anchord.engine.audit.tree_keys import differing
 from anchord.engine.audit.tree_words import KEY_TODO, code_of, key_words
 from anchord.errors import RefusedError, VerificationError
 
@@ -152,7 +155,25 @@ class BundleAuditor:
                 f"{two.signer_id} says two things of {two.about}: {', '.join(two.event_ids)}",
                 "ask the signer, who should withdraw what is false",
             )  # fmt: skip
+        self._check_keys(subject, bundle, merged, keys)
         return merged
+
+    def _check_keys(self, subject: str, bundle: Bundle, merged: Merged, keys: Keys) -> None:
+        """Hold the key documents of a bundle against the keys that are known."""
+        stated = {value.get("key_id"): value for value in bundle.keys}
+        signers = {one.proved.key_id for one in merged.valid if one.signed}
+        for key_id in sorted(signers):
+            known = keys.find(key_id)
+            if known is None or known[1] is Trust.CLAIMED:
+                continue
+            value = stated.get(key_id)
+            other = ["key at all"] if value is None else differing(known[0], value)
+            if other:
+                self._outcome.find(
+                    "key-differs", Severity.WARNING, Part.KEY, subject,
+                    f"its bundle does not state the {', '.join(other)} of key {key_id} as known",
+                    "look whether the key was renewed or revoked since the bundle was made",
+                )  # fmt: skip
 
     def _count(self, one: MergedEvent, keys: Keys) -> None:
         known = keys.find(one.proved.key_id) if one.signed else None
@@ -217,6 +238,24 @@ def _why_invalid(doubted: Doubted, bundle: Bundle, keys: Keys) -> str:
     except (RefusedError, VerificationError) as error:
         return code_of(error, "event")
     return "event-repeated"
+
+
+def respelled(raw: bytes, found: Examined) -> bytes:
+    """Return a bundle as anchord writes it: the same parts, and what it leaves out.
+
+    Raises:
+        RefusedError: it cannot be written so.
+    """
+    bundle = found.bundle
+    if bundle is None or bundle.canonical is None:
+        year = None if bundle is None or bundle.number is None else bundle.number.split(":")[1]
+        record = Record(digest=found.digest, scheme=Scheme.SHA256, year=year)
+    else:
+        record = read_record(bundle.canonical)
+    at = found.standing.added_at
+    # The order of keys is the publisher's own.
+    keys = {key.get("key_id", ""): key for key in (bundle.keys if bundle is not None else ())}
+    return render_bundle(record, utc(at or 0), (), list(keys.values()), (raw,))
 
 
 def _first(events: Iterable[EventProved]) -> int | None:

@@ -26,10 +26,9 @@ from anchord.engine.ledger import read_event
 from anchord.errors import FatalError
 
 if TYPE_CHECKING:
-    from anchord.core.model import Series
+    from anchord.core.model import StoredRecord
     from anchord.core.standing import Standing
     from anchord.engine.audit.store_frame import Frame
-    from anchord.engine.audit.store_series import Facts
     from anchord.ports.reading import Chunk, RawEvent, ReadingStore
 
 
@@ -93,44 +92,71 @@ class ChunkAudit:
             ids &= self._frame.drawn
         return ids & {record.id for record in chunk.records}
 
-    def _events(self, view: View, wanted: set[int]) -> dict[int, list[Held]]:
+    def _events(self, view: View, wanted: set[int]) -> dict[int, list[RawEvent]]:
         """Verify the events of the wanted records; return all that hold, by record."""
         by_series: dict[int, list[RawEvent]] = {}
         for row in view.chunk.events:
-            if row.record_id in wanted:
-                by_series.setdefault(row.series_id, []).append(row)
-        good: set[int] = set()
+            by_series.setdefault(row[2], []).append(row)
+        held: dict[int, list[RawEvent]] = {}
         for series_id, rows in by_series.items():
             series = view.chunk.series.get(series_id)
-            if series is not None:
-                good |= self._series.verify(view, series, rows)
-        held: dict[int, list[Held]] = {}
-        known: dict[int, tuple[Series, Facts]] = {}
-        for row in view.chunk.events:
-            series = view.chunk.series.get(row.series_id)
-            if series is None or (row.record_id in wanted and row.seq not in good):
+            if series is None:
                 continue
-            if series.id not in known:
-                known[series.id] = (series, self._series.facts(series))
-            held.setdefault(row.record_id, []).append(Held(row, *known[series.id]))
+            mine = rows if len(wanted) == len(view.records) else [r for r in rows if r[1] in wanted]
+            good = self._series.verify(view, series, mine) if mine else []
+            others = [] if len(mine) == len(rows) else [r for r in rows if r[1] not in wanted]
+            for row in (*good, *others):
+                held.setdefault(row[1], []).append(row)
         return held
 
-    def _stand(self, view: View, wanted: set[int], held: dict[int, list[Held]]) -> None:
+    def _stand(self, view: View, wanted: set[int], held: dict[int, list[RawEvent]]) -> None:
+        """Count where the records stand. Neighbours mostly stand alike: that is found out once."""
         standings: Counter[Standing] = Counter()
+        alike: dict[tuple[object, ...], Standing | None] = {}
         chunk = view.chunk
         for record in chunk.records:
-            events = held.get(record.id, [])
-            live, foreign = live_of(events), None
-            if record.id in wanted:
-                report_headers(view, live)
-                self._expected.check(view, record, live)
-                check_captures(view, record.id, live)
-                self._offer(view, live)
-                if record.id in chunk.documents or _several(live):
-                    foreign = self._documents.audit(view, record, events)
-            standings[standing_of(view, record, live, foreign)] += 1
+            rows = held.get(record.id, [])
+            kind = (record.source_kind, record.added_at, record.batch_id, record.id in wanted,
+                    *[row[2] for row in rows])  # fmt: skip
+            plain = not (
+                record.id in view.broken
+                or record.id in chunk.captures
+                or record.id in chunk.documents
+            )
+            standing = alike.get(kind) if plain else None
+            if standing is None:
+                standing = self._standing(view, record, rows, verified=record.id in wanted)
+                if plain and self._is_common(view, record, rows, standing):
+                    alike[kind] = standing
+            standings[standing] += 1
         for standing, count in standings.items():
             view.outcome.stand(standing, count)
+
+    def _is_common(
+        self, view: View, record: StoredRecord, rows: list[RawEvent], standing: Standing
+    ) -> bool:
+        """Tell whether what was found about a record holds for all with events like its own."""
+        kinds = [view.chunk.series[row.series_id].event_type for row in rows]
+        offered = self._frame.options.online is not None and not {*STORAGE_TYPES}.isdisjoint(kinds)
+        simple = len(set(kinds)) == len(kinds) and not offered
+        return simple and standing.anchored == "anchored" and record.id not in view.broken
+
+    def _standing(
+        self, view: View, record: StoredRecord, rows: list[RawEvent], *, verified: bool
+    ) -> Standing:
+        series = [view.chunk.series[row.series_id] for row in rows]
+        events = [
+            Held(row, one, self._series.facts(one)) for row, one in zip(rows, series, strict=True)
+        ]
+        live, foreign = live_of(events), None
+        if verified:
+            report_headers(view, live)
+            self._expected.check(view, record, live)
+            check_captures(view, record.id, live)
+            self._offer(view, live)
+            if record.id in view.chunk.documents or _several(live):
+                foreign = self._documents.audit(view, record, events)
+        return standing_of(view, record, live, foreign)
 
     def _offer(self, view: View, live: list[Held]) -> None:
         if self._frame.options.online is None:

@@ -109,7 +109,7 @@ class LedgerAudit:
 
     def _chain_at(self, seq: int) -> bytes:
         rows = next(iter(self._store.audit.ledger(seq - 1)))
-        return rows[0].chain
+        return rows[0][3]
 
     def _report(self, walk: Walk) -> None:
         for seq, what in walk.faults:

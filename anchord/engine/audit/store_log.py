@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TILE_HEIGHT = 8
 """A full tile of the log has 256 leaves (C2SP tlog-tiles)."""
+_WITHIN = TILE_HEIGHT - 1
 
 
 class Growing:
@@ -35,16 +36,19 @@ class Growing:
         self.full: dict[tuple[int, int], bytes] = {}
         """(level, place) -> root, of every tile that became full."""
 
-    def add(self, leaf: bytes) -> None:
-        """Take in one more leaf hash."""
-        node, height, left = leaf, 0, self.size
-        while left & 1:
-            node = sha256(b"\x01" + self._peaks.pop() + node).digest()
-            height, left = height + 1, left >> 1
-            if not height % TILE_HEIGHT:
-                self.full[height // TILE_HEIGHT, left] = node
-        self._peaks.append(node)
-        self.size += 1
+    def extend(self, leaves: Sequence[bytes]) -> None:
+        """Take in more leaf hashes."""
+        peaks, size, full = self._peaks, self.size, self.full
+        for leaf in leaves:
+            node, left, height = leaf, size, 0
+            while left & 1:
+                node = sha256(b"\x01" + peaks.pop() + node).digest()
+                height, left = height + 1, left >> 1
+                if not height & _WITHIN:
+                    full[height // TILE_HEIGHT, left] = node
+            peaks.append(node)
+            size += 1
+        self.size = size
 
     def root(self) -> bytes:
         """Return the log's root so far."""
@@ -72,7 +76,8 @@ class Walk:
 
     def take(self, rows: Sequence[LedgerRow]) -> None:
         """Take in rows in order."""
-        grow, counts, chain, expected = self.log.add, self.by_series, self._chain, self.seq
+        counts, chain, expected = self.by_series, self._chain, self.seq
+        leaves = []
         for seq, event_id, signature, stored, series_id in rows:
             expected += 1
             if seq != expected:
@@ -86,8 +91,9 @@ class Walk:
                 self.faults.append((seq, _UNCHAINED))
                 # Goes on from what is stored, so that one change is one finding, or two.
                 chain = stored
-            grow(sha256(b"\x00" + entry).digest())
+            leaves.append(sha256(b"\x00" + entry).digest())
             counts[series_id] = counts.get(series_id, 0) + 1
+        self.log.extend(leaves)
         self._chain, self.seq = chain, expected
 
     def _gap(self, expected: int, found: int) -> None:

@@ -88,11 +88,11 @@ class SeriesAudit:
 
     # ------------------------------------------------------------------ events
 
-    def verify(self, view: View, series: Series, rows: Sequence[RawEvent]) -> set[int]:
-        """Verify the rows that one series has in a chunk; return the numbers of those that hold."""
+    def verify(self, view: View, series: Series, rows: Sequence[RawEvent]) -> list[RawEvent]:
+        """Verify the rows that one series has in a chunk; return those that hold."""
         batch = view.chunk.batches.get(series.batch_id)
         if batch is None:
-            return set()
+            return []
         placed = self._placed(view, series, rows)
         known = self._key(view, series, len(placed))
         bodies = self._bodies(view, batch, series, placed)
@@ -102,18 +102,18 @@ class SeriesAudit:
             if body is not None and self._is_id(view, row, body)
         ]
         if known is None or not good:
-            return set()
+            return []
         good = self._signed(view, known[0], good)
         if not good:
-            return set()
+            return []
         view.outcome.count("events", len(good))
         facts = self._read(view, series, *good[0])
         if not facts.holds:
             view.broken.update(row.record_id for row, _, _ in good)
-            return set()
+            return []
         if series.event_type == ANCHORED:
             view.outcome.count("proofs", len(good))
-        return {row.seq for row, _, _ in good}
+        return [row for row, _, _ in good]
 
     def _placed(
         self, view: View, series: Series, rows: Sequence[RawEvent]

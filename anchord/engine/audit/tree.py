@@ -97,7 +97,7 @@ class _TreeAudit:
         listed = read_tree_index(self._tree, index_paths, self._keys, self._outcome, self._scratch)
         since = self._since()
         head = self._read_log(survey, own, since)
-        self._check_records(survey, head, since, on_progress)
+        self._check_records(survey, listed, head, since, on_progress)
         self._finish(survey, own, listed, head)
         return self._outcome, self._facts(survey)
 
@@ -133,7 +133,12 @@ class _TreeAudit:
     # ------------------------------------------------------------------ records
 
     def _check_records(
-        self, survey: Survey, head: Head | None, since: Checkpoint | None, on_progress: Progress
+        self,
+        survey: Survey,
+        listed: Listed | None,
+        head: Head | None,
+        since: Checkpoint | None,
+        on_progress: Progress,
     ) -> None:
         context = Context(
             tree=self._tree,
@@ -144,6 +149,7 @@ class _TreeAudit:
             options=self._options,
             head=head,
             fresh=self._fresh(head, since),
+            indexed=listed is not None,
             drawn=None if self._options.sample is None else survey.drawn,
         )
         done = 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from anchord.core.event import canonical_body
 from anchord.core.finding import Part, Severity
 from anchord.core.mirror_manifest import WELL_KNOWN
 from anchord.core.tree_index import (
@@ -20,7 +23,7 @@ from anchord.core.tree_index import (
 from anchord.core.trust import Trust
 from anchord.engine.audit.tree_scratch import FileLine
 from anchord.engine.audit.tree_words import KEY_TODO, code_of, key_words
-from anchord.errors import AnchordError, RefusedError
+from anchord.errors import AnchordError, DigestMismatchError, RefusedError
 
 if TYPE_CHECKING:
     from anchord.engine.audit.outcome import Outcome
@@ -58,6 +61,7 @@ def read_tree_index(
         if raw is None:
             return None
         index = read_index(raw, keys.keys)
+        _check_spelling(raw)
     except AnchordError as error:
         outcome.find(code_of(error, "index"), Severity.BROKEN, Part.INDEX, INDEX, str(error), _TODO)
         return None
@@ -79,6 +83,12 @@ def read_tree_index(
                 _TODO,
             )  # fmt: skip
     return Listed(index, frozenset(unread))
+
+
+def _check_spelling(raw: bytes) -> None:
+    """Refuse an index that says the same in other bytes than those its signer wrote."""
+    if raw != canonical_body(msgspec.json.decode(raw)):
+        raise DigestMismatchError(f"{INDEX} is not written as its signer wrote it: it was changed")
 
 
 def _read_shard(tree: Tree, shard: Shard, outcome: Outcome, scratch: Scratch) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anchord.core.bundle import MAX_BUNDLE_BYTES
+from anchord.core.event import canonical_body
 from anchord.core.finding import Part, Severity
 from anchord.core.item_name import (
     MAX_MANIFEST_BYTES,
@@ -54,6 +55,7 @@ class ItemAuditor:
     ) -> None:
         self._tree, self._keys, self._outcome = tree, keys, outcome
         self._anchors, self._scratch = anchors, scratch
+        self._signed: set[str] = set()
         self._bundles = BundleAuditor(keys.keyring, keys.given, keys.claimed, outcome)
 
     def run(self, survey: Survey, options: AuditOptions) -> None:
@@ -62,6 +64,11 @@ class ItemAuditor:
             return
         for path in survey.paths[Kind.DAY]:
             self._day(path)
+        for path in sorted(set(survey.paths[Kind.ITEM]) - self._signed):
+            self._outcome.find(
+                "item-unsigned", Severity.WARNING, Part.ITEM, path,
+                "no signed day manifest beside it lists it: nothing vouches for it", _TODO,
+            )  # fmt: skip
         for identifier, name, member, stated, found in self._scratch.item_differences():
             what = "is not in it" if found is None else f"has sha256 {found.hex()} there"
             self._find(
@@ -75,12 +82,18 @@ class ItemAuditor:
             if raw is None:
                 return  # whoever hashes it says that it went away
             day = read_day_manifest(raw, self._keys.keys)
+            respelled = raw.strip() != canonical_body(msgspec.json.decode(raw))
         except AnchordError as error:
             self._find(code_of(error, "manifest"), Part.MANIFEST, path, str(error))
             return
         self._outcome.count("signatures")
         if day.trust is Trust.CLAIMED:
             self._outcome.doubt("day manifests are signed by keys nobody gave: " + KEY_TODO)
+        if respelled:
+            self._outcome.find(
+                "manifest-respelled", Severity.WARNING, Part.MANIFEST, path,
+                "it says what was signed, in other bytes than those its signer wrote", _TODO,
+            )  # fmt: skip
         head, slash, name = path.rpartition("/")
         dated = name.removeprefix("manifest-").removesuffix(".json")
         if not day.identifier.endswith("-" + dated):
@@ -93,6 +106,7 @@ class ItemAuditor:
     def _files(self, folder: str, day: DayManifest) -> None:
         for file in day.files:
             path = folder + file.name
+            self._signed.add(path)
             try:
                 found = self._tree.hash(path)
             except RefusedError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anchord.core.finding import Part, Severity
-from anchord.core.key_document import from_document
+from anchord.core.key_document import from_document, to_document
 from anchord.core.keyring import OWN_TARGETS, REGISTRY_TARGETS, Keyring, PublicKey
 from anchord.core.mirror_manifest import MANIFEST, Manifest, read_manifest
 from anchord.core.note import Verifier, key_hash, make_verifier
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MAX_KEY_BYTES = 1 << 16
 SIGNING_KEY = "pith-signing-key.json"
-_COMPARED = ("signer_id", "valid_from", "valid_until", "revoked_at")
 
 
 class TreeKeys:
@@ -89,10 +88,11 @@ class TreeKeys:
         if known is None:
             self.claimed.append(key)
         elif known[1] is not Trust.CLAIMED:
-            self._compare(where, known[0], key)
+            self._compare(where, known[0], value)
 
-    def _compare(self, where: str, known: PublicKey, stated: PublicKey) -> None:
-        other = [name for name in _COMPARED if getattr(known, name) != getattr(stated, name)]
+    def _compare(self, where: str, known: PublicKey, value: object) -> None:
+        """Note what a document says of a key that is known, and says otherwise."""
+        other = differing(known, value)
         if other:
             self.find(
                 "key-differs", Severity.WARNING, where,
@@ -105,6 +105,14 @@ class TreeKeys:
             code, severity, Part.KEY, where, what,
             "ask the publisher which key is theirs, by another way than this tree",
         )  # fmt: skip
+
+
+def differing(known: PublicKey, value: object) -> list[str]:
+    """Return the fields in which a key document is not the one of a key that is known."""
+    if isinstance(value, dict) and isinstance(value.get("public_key"), dict):
+        value = value["public_key"]
+    stated = value if isinstance(value, dict) else {}
+    return [name for name, text in to_document(known).items() if stated.get(name, "") != text]
 
 
 def _verifiers(origin: str, keys: Sequence[PublicKey]) -> list[Verifier]:

@@ -18,7 +18,7 @@ from anchord.core.proof import MAX_PROOF_BYTES
 from anchord.core.state import state_bytes
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
-from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends
+from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, respelled
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.tree_inclusion import InclusionAuditor
 from anchord.engine.audit.tree_scratch import FileLine
@@ -52,6 +52,8 @@ class Context(NamedTuple):
     """The tree's log, where it has one."""
     fresh: frozenset[bytes] | None
     """Digests of events after the checkpoint that is kept; None: everything is verified."""
+    indexed: bool
+    """A signed index says which bytes each file has."""
     drawn: frozenset[str] | None
     """Units that are verified; None: all."""
 
@@ -180,6 +182,10 @@ class RecordAuditor:
         self._outcome.count("records")
         self._chunk.bundles.append((found.digest, shown(path)))
         self._check_name(path, found)
+        if not self._context.indexed:
+            self._check_spelling(path, files[name], found)
+        elif placed(path):
+            self._check_company(path, found, files)
         mine = self._inclusion.check(found)
         self._chunk.events.extend((d, s, found.subject) for d, s, _ in mine.entries)
         self._chunk.bare.extend((digest, found.subject) for digest in mine.bare)
@@ -205,14 +211,39 @@ class RecordAuditor:
         """A file that is named for one record and is about another was swapped or misnamed."""
         head, _, name = path.rpartition("/")
         stem = head.rpartition("/")[2] if name == BUNDLE else name.removesuffix(".json")
-        placed = name == BUNDLE and head.startswith(("pith/", "record/"))
-        if (_NAME.fullmatch(stem) or placed) and stem not in (
+        if (_NAME.fullmatch(stem) or placed(path)) and stem not in (
             pith_suffix(found.digest), found.digest.hex()
         ):  # fmt: skip
             self._find(
                 "bundle-misplaced", Part.BUNDLE, path,
                 f"it lies under the name {stem:.80} and is the bundle of {found.subject}",
             )  # fmt: skip
+
+    def _check_spelling(self, path: str, raw: bytes, found: Examined) -> None:
+        """Compare a bundle with how anchord writes what it says.
+
+        What was repeated, moved or left out among parts that nobody signs for shows there.
+        """
+        try:
+            same = respelled(raw, found) == raw.strip()
+        except AnchordError:
+            same = False
+        if not same:
+            self._outcome.find(
+                "bundle-respelled", Severity.WARNING, Part.BUNDLE, shown(path),
+                f"the bundle of {found.subject} is not written as anchord writes it: aliases, "
+                "keys or events were moved, repeated or left out, or another program made it",
+                "compare it with another copy",
+            )  # fmt: skip
+
+    def _check_company(self, path: str, found: Examined, files: dict[str, bytes]) -> None:
+        wanted = [STATE, *([PROOF] if found.anchors else [])]
+        for name in wanted:
+            if name not in files:
+                self._outcome.find(
+                    "file-missing", Severity.WARNING, Part.BUNDLE, shown(path),
+                    f"there is no {name} beside the bundle of {found.subject}", _TODO,
+                )  # fmt: skip
 
     def _check_proof(self, path: str, raw: bytes, found: Examined) -> list[Anchor]:
         """Check the `.ots` beside a bundle: it must say at least what the event says."""
@@ -252,6 +283,11 @@ class RecordAuditor:
 
     def _find(self, code: str, part: Part, path: str, what: str) -> None:
         self._outcome.find(code, Severity.BROKEN, part, shown(path), what, _TODO)
+
+
+def placed(path: str) -> bool:
+    """Tell whether a bundle lies where a published tree has bundles."""
+    return path.endswith("/" + BUNDLE) and path.startswith(("pith/", "record/"))
 
 
 def _members(found: Examined) -> Iterator[tuple[str, str, str, bytes]]:
