@@ -122,7 +122,6 @@ def publish(
         work.put_records()
         checkpoint = work.put_log()
         work.put_about(signer, now)
-        sink.settle()
         index = _commit_index(sink, keyring, signer, now)
     strays, first = sink.strays()
     return Published(

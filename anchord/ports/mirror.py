@@ -37,10 +37,6 @@ class TreeSink(Protocol):
         """Return what lies there, None when nothing does."""
         ...
 
-    def settle(self) -> None:
-        """Return when all that was put survives a power cut."""
-        ...
-
     def shards(self) -> Iterator[tuple[str, list[IndexLine]]]:
         """Yield each shard's name and the lines of all that was put, one shard in memory."""
         ...
@@ -50,7 +46,10 @@ class TreeSink(Protocol):
         ...
 
     def commit(self, path: str, data: bytes) -> None:
-        """Give all staged files their names, then write `path`, which speaks for them, last."""
+        """Write `path`, which speaks for all the rest, last.
+
+        Before, all that was put and staged is on the disk, and what was staged has its name.
+        """
         ...
 
     def strays(self) -> tuple[int, Sequence[str]]:

@@ -21,6 +21,7 @@ import msgspec
 
 from anchord.adapters.disk import sync_folder
 from anchord.adapters.outputs.part import part_of
+from anchord.core.mirror_manifest import MANIFEST
 from anchord.core.tree_index import (
     INDEX,
     IndexLine,
@@ -34,6 +35,7 @@ MARKER = ".publishing.lock"
 """Held while a tree is written; it shows that a folder is a tree of ours before its first index."""
 OURS = ("pith", "record", "keys", "log", ".well-known")
 """Folders of a tree; whatever lies beside them is the operator's."""
+ROOT_FILES = (INDEX, MANIFEST, "pith-signing-key.json", "README.txt")
 SHOWN = 20
 _SPOOL = ".publishing"
 _AT_ONCE = 20_000
@@ -63,11 +65,15 @@ class TreeOutput:
             self._folder = root / _SPOOL
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir()
+            for name in ROOT_FILES:  # Nobody else writes here while we hold the lock.
+                for part in root.glob(f".{name}.*.part"):
+                    part.unlink()
         except OSError as error:
             raise ConfigError(f"{root} cannot be published to: {error.strerror}") from None
         self._put = _Spool(self._folder, "put")
         self._seen = _Spool(self._folder, "seen")
         self._staged: list[tuple[Path, Path]] = []
+        self._unsynced = False
         self._stray: list[str] = []
         self._strays = 0
         self._superseded: list[str] = []
@@ -91,6 +97,7 @@ class TreeOutput:
         with self._failing(path):
             outcome = _compare(target, data)
             if outcome != "same":
+                self._unsynced = True
                 _replace(_beside(target, data), target)
             self._put.add(path, msgspec.json.encode(line_of(path, data)))
         return outcome
@@ -103,6 +110,7 @@ class TreeOutput:
                 outcome = "same"
             else:
                 outcome = _compare(target, data)
+                self._unsynced |= outcome != "same"
                 if outcome != "same" and not _linked(target, source):
                     return self.put(path, data)
             self._put.add(path, msgspec.json.encode(line_of(path, data)))
@@ -117,8 +125,10 @@ class TreeOutput:
                 return None
 
     def settle(self) -> None:
-        """Wait until everything is on the disk."""
-        os.sync()
+        """Wait until everything is on the disk: once for all files, not once for each."""
+        if self._unsynced:
+            os.sync()
+            self._unsynced = False
 
     def shards(self) -> Iterator[tuple[str, list[IndexLine]]]:
         """Yield the lines of all that was put, shard by shard; look for strays on the way."""
@@ -133,26 +143,28 @@ class TreeOutput:
                     yield name, list(lines.values())
 
     def stage(self, path: str, data: bytes) -> None:
-        """Write beside, on the disk; the name comes with `commit`."""
+        """Write beside; the name comes with `commit`."""
         target = self._root / path
         with self._failing(path):
             if _compare(target, data) != "same":
-                self._staged.append((_beside(target, data, durable=True), target))
+                self._unsynced = True
+                self._staged.append((_beside(target, data), target))
 
     def commit(self, path: str, data: bytes) -> None:
         """Name what was staged, then `path`; remove what it does not speak of any more."""
         target = self._root / path
+        self.settle()
         with self._failing(path):
             changed = _compare(target, data) != "same"
-            last = _beside(target, data, durable=True) if changed else None
+            if changed:
+                self._staged.append((_beside(target, data, durable=True), target))
             while self._staged:
                 beside, name = self._staged[0]
+                if name == target and (self._root / "index").is_dir():
+                    sync_folder(self._root / "index")
                 beside.replace(name)
                 del self._staged[0]
-            if (self._root / "index").is_dir():
-                sync_folder(self._root / "index")
-            if last is not None:
-                last.replace(target)
+            if changed:
                 sync_folder(self._root)
             self._clear(data)
 
