@@ -45,7 +45,7 @@ def _style(font: str, size: float, color: Color = INK, **more: int) -> Paragraph
     return ParagraphStyle(font + str(size), fontName=font, fontSize=size, textColor=color, **values)
 
 
-SCALES = (1.0, 0.95, 0.9, 0.85, 0.8)
+SCALES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 """By which facts and steps are set smaller when there is much to say; the first that fits."""
 
 
@@ -77,7 +77,7 @@ class _Sheet:
         self._size = 8.6
         self._value = self._hash = self._small = self._command = _style(SERIF, self._size)
         shown = (page.title or "", page.source or "", *(row.text for row in page.facts))
-        escaped = any("\\u" in latin(text) or "\\U" in latin(text) for text in shown)
+        escaped = any(latin(text) != text for text in shown)
         self._limits = (*page.limits, *((_ESCAPES,) if escaped else ()))
 
     def draw(self) -> None:
@@ -236,7 +236,7 @@ class _Sheet:
             if row.label and not measure:
                 self._words(row.label, LEFT, y - size * 0.95, ITALIC, size, SOFT)
             style = self._hash if row.code else self._value
-            text = middle(latin(row.text), 2 * LONGEST)
+            text = middle(latin(row.text), LONGEST + 60)
             y = self._flow(text, style, inset, y, RIGHT - inset, measure=measure) - size * 0.28
         return start - y
 

@@ -34,4 +34,4 @@ def latin(text: str) -> str:
 
 
 def _escape(char: str) -> str:
-    return char.encode("ascii", "backslashreplace").decode("ascii")
+    return char.encode("unicode_escape").decode("ascii")
