@@ -46,7 +46,8 @@ def open_tree(targets: Sequence[str]) -> Iterator[FolderTree]:
             folder.mkdir(exist_ok=True)
             _lay(target, folder)
         tree = FolderTree(_inner(root))
-        tree.name = ", ".join(targets) if len(targets) < 4 else f"{len(targets):,} files"
+        names = ["standard input" if name == STDIN else name for name in targets]
+        tree.name = ", ".join(names) if len(names) < 4 else f"{len(names):,} files"
         yield tree
 
 

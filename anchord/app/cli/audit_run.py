@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 
 from anchord.app.cli.output import notes, progress
 from anchord.app.cli.witnesses import Witnesses
+from anchord.app.config import Loaded
 from anchord.app.report.contents import Audited
 from anchord.app.report.forms import check_place, form_of, write_reports, write_whole
 from anchord.app.thresholds import FailUnder, MaxAge, judge, read_fail_under, read_max_age
-from anchord.app.wiring import SystemClock
+from anchord.app.wiring import SystemClock, store_url
 from anchord.core import checkpoint
 from anchord.core.audit import AuditOptions, AuditReport
 from anchord.engine.audit.outcome import Outcome, ReportFacts
@@ -137,8 +139,17 @@ def _audit(who: Witnesses, asked: Asked, on_progress: OnProgress) -> tuple[Outco
     from anchord.app.audit_wiring import open_store
     from anchord.engine.audit.store import audit_store
 
-    opened = open_store(who.app.loaded)
-    return audit_store(opened, who.keyring, who.given, who.view, options, on_progress)
+    opened, name = open_store(who.app.loaded), _store_name(who.app.loaded)
+    outcome, facts = audit_store(opened, who.keyring, who.given, who.view, options, on_progress)
+    return outcome, msgspec.structs.replace(facts, source=name)
+
+
+def _store_name(loaded: Loaded) -> str:
+    """Return what people call the store: its file, or its address without the password."""
+    url = sa.make_url(store_url(loaded))
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.render_as_string(hide_password=True)
 
 
 def _since(name: str | None) -> bytes | None:
