@@ -56,7 +56,7 @@ class FolderMirror:
 def _read(path: Path, name: str, etag: str | None, limit: int) -> Fetched | NotModified | Absent:
     # A pipe would be waited for: what is no ordinary file is never read.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
+    try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
             return Absent()
@@ -65,9 +65,12 @@ def _read(path: Path, name: str, etag: str | None, limit: int) -> Fetched | NotM
         mark = f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
         if mark == etag:
             return NotModified()
-        data = file.read(limit + 1)
-        if len(data) > limit:
-            raise ProtocolError(
-                f"{name:.120}: expected at most {limit:,} bytes, got more", too_long=True
-            )
-        return Fetched(data=data, etag=mark)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    finally:
+        os.close(handle)
+    if len(data) > limit:
+        raise ProtocolError(
+            f"{name:.120}: expected at most {limit:,} bytes, got more", too_long=True
+        )
+    return Fetched(data=data, etag=mark)
