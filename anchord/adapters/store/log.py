@@ -137,4 +137,9 @@ def _all() -> sa.Select[Any]:
 
 
 def _checkpoint(row: Any) -> StoredCheckpoint:
+    if not (isinstance(row.note, bytes) and isinstance(row.root, bytes)):
+        raise FatalError(
+            f"the checkpoint of {row.size} is not stored as bytes: the store was changed, restore "
+            "it from a backup"
+        )
     return StoredCheckpoint(**{n: getattr(row, n) for n in StoredCheckpoint.__struct_fields__})

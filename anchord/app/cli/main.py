@@ -29,6 +29,7 @@ COMMANDS = {
     "export": "Write out .ots files or bundles.",
     "certificate": "Make a one-page certificate, PDF and HTML, of what is proved.",
     "mirror": "Publish a static tree, and pull what others published.",
+    "ledger": "Check the log over all events, and prove what is in it.",
     "retry": "Bring parked work back.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",
