@@ -48,14 +48,8 @@ class RawEvent(NamedTuple):
     signature: bytes
 
 
-class LedgerRow(NamedTuple):
-    """What chain and log are recomputed from."""
-
-    seq: int
-    event_id: bytes
-    signature: bytes
-    chain: bytes
-    series_id: int
+LedgerRow = tuple[int, bytes, bytes, bytes, int]
+"""What chain and log are recomputed from: sequence number, event id, signature, chain, series."""
 
 
 class PlainFile(NamedTuple):
@@ -111,7 +105,7 @@ class AuditTable(Protocol):
         """Return all about the records [low, high], and the tiles (batch, tile)."""
         ...
 
-    def ledger(self, after: int = 0) -> Iterator[Sequence[LedgerRow]]:
+    def ledger(self, after: int = 0) -> Iterator[list[LedgerRow]]:
         """Yield the ledger in order from sequence number `after` on, in one consistent view."""
         ...
 
@@ -149,10 +143,6 @@ class AuditTable(Protocol):
 
     def orphans(self) -> list[tuple[str, str]]:
         """Return (table, which row) of rows that belong to nothing, at most 100 a table."""
-        ...
-
-    def repeated(self) -> list[tuple[str, str]]:
-        """Return (table, what) of things that stand twice where once is right."""
         ...
 
 

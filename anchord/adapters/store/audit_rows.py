@@ -40,7 +40,7 @@ _AT_ONCE = 10_000
 _ROWS = 4_096
 _SHOWN = 100
 _EVENT = [events.c[name] for name in RawEvent._fields]
-_LINK = [events.c[name] for name in LedgerRow._fields]
+_LINK = [events.c[name] for name in ("seq", "event_id", "signature", "chain", "series_id")]
 _TILE = [tiles.c[name] for name in RawTile._fields]
 _ABOUT_TIME = (SUBMITTED, ANCHORED, WITHDRAWN)
 
@@ -73,12 +73,12 @@ class AuditRows:
         with self._database.reading() as connection:
             return _Reading(connection, low, high).chunk(wanted)
 
-    def ledger(self, after: int = 0) -> Iterator[Sequence[LedgerRow]]:
+    def ledger(self, after: int = 0) -> Iterator[list[LedgerRow]]:
         """Yield the ledger in order from sequence number `after` on, in one consistent view."""
         with self._database.reading() as connection:
             while True:
                 query = sa.select(*_LINK).where(events.c.seq > after).order_by(events.c.seq)
-                found: Sequence[Any] = connection.execute(query.limit(_ROWS)).all()
+                found: list[Any] = _plain(connection, query.limit(_ROWS))
                 if not found:
                     return
                 yield found
@@ -175,18 +175,6 @@ class AuditRows:
                 ]
         return found
 
-    def repeated(self) -> list[tuple[str, str]]:
-        """Return (table, what) of things that stand twice where once is right."""
-        query = (
-            sa.select(events.c.event_id, sa.func.count())
-            .group_by(events.c.event_id)
-            .having(sa.func.count() > 1)
-            .limit(_SHOWN)
-        )
-        with self._database.reading() as connection:
-            return [("events", f"event sha256:{row[0].hex()} ({row[1]} rows)")
-                    for row in connection.execute(query)]  # fmt: skip
-
     def _one(self, query: sa.Select[Any]) -> Any:
         with self._database.reading() as connection:
             return connection.execute(query).scalar()
@@ -222,8 +210,8 @@ class _Reading:
     def chunk(self, wanted: Sequence[tuple[int, int]]) -> Chunk:
         rows = self._rows(sa.select(records), records.c.id)
         found = tuple([_record(row) for row in rows])
-        ledger = self._rows(sa.select(*_EVENT), events.c.record_id)
-        ledger = sorted(ledger, key=_seq)
+        ledger = list(map(RawEvent._make, self._plain(sa.select(*_EVENT), events.c.record_id)))
+        ledger.sort()
         known = self._series({row[2] for row in ledger})
         raw = [tile for key in wanted if (tile := self._tile(*key)) is not None]
         named = {record.batch_id for record in found if record.batch_id is not None}
@@ -231,7 +219,7 @@ class _Reading:
         mine = self._captures()
         return Chunk(
             records=found,
-            bodies={row[0]: row[1] for row in self._rows(sa.select(bodies), bodies.c.record_id)},
+            bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)),
             documents=self._documents(),
             events=tuple(ledger),
             series=known,
@@ -248,6 +236,9 @@ class _Reading:
 
     def _rows(self, query: sa.Select[Any], column: sa.Column[Any]) -> Sequence[Any]:
         return self._connection.execute(query.where(column.between(self._low, self._high))).all()
+
+    def _plain(self, query: sa.Select[Any], column: sa.Column[Any]) -> list[Any]:
+        return _plain(self._connection, query.where(column.between(self._low, self._high)))
 
     def _documents(self) -> dict[int, list[bytes]]:
         query = sa.select(documents).order_by(documents.c.id)
@@ -300,8 +291,20 @@ def _record(row: Any) -> StoredRecord:
         ) from None
 
 
-def _seq(row: Any) -> int:
-    return int(row[0])
+def _plain(connection: sa.Connection, query: sa.Select[Any]) -> list[Any]:
+    """Return rows as the driver gives them: for the two tables that have a row for each event.
+
+    Raises:
+        FatalError: the database cannot be read on.
+    """
+    result = connection.execute(query)
+    cursor = result.cursor
+    try:
+        return [] if cursor is None else cursor.fetchall()
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise FatalError(f"the store cannot be read: {error}; restore it from a backup") from error
+    finally:
+        result.close()
 
 
 def _number(packed: bytes) -> int:

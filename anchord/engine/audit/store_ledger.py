@@ -114,9 +114,6 @@ class LedgerAudit:
     def _report(self, walk: Walk) -> None:
         for seq, what in walk.faults:
             self._broken("ledger-broken", Part.LEDGER, f"row {seq}", what, RESTORE)
-        for table, what in self._store.audit.repeated():
-            said = "an event stands once in a ledger"
-            self._broken("event-repeated", Part.LEDGER, f"{table}: {what}", said, RESTORE)
 
     def _checkpoint(self, stored: StoredCheckpoint, log: Growing) -> None:
         name = f"checkpoint {stored.size}"
