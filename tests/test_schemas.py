@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import schema_samples as samples
 from support.schemas import FOLDER, PREFIX, assert_valid, faults, schemas
+from support.trees import publish_tree, tree_files
 from support.workplace import Workplace, bare, sample
 
 from anchord.app.report.contents import Audited
@@ -113,6 +115,32 @@ def test_every_bundle_event_and_key_of_a_store_validates(place: Workplace) -> No
     with place.app() as app:
         for file in files:
             assert_valid("state", state_bytes(file.read_bytes(), Keys(app.keyring)))
+
+
+def test_every_document_of_a_published_tree_validates(place: Workplace, tmp_path: Path) -> None:
+    done = publish_tree(place, tmp_path / "tree")
+    files = tree_files(tmp_path / "tree")
+    seen = Counter(_tree_schema(path) for path in files)
+    assert (seen["bundle"], seen["state"]) == (done.records + 3, done.records), "3 are well known"
+    for path, data in files.items():
+        schema = _tree_schema(path)
+        for document in data.splitlines() if schema == "tree-index-line" else [data]:
+            if schema is not None:
+                assert_valid(schema, document)
+
+
+def _tree_schema(path: str) -> str | None:
+    """Return the schema of a published file; None for proofs, checkpoints and tiles."""
+    if not path.endswith((".json", ".jsonl")):
+        return None
+    named = {
+        "index.json": "tree-index",
+        "bundle.json": "bundle",
+        "state.json": "state",
+        "pith-mirrors.json": "mirror-manifest",
+    }
+    inner = "tree-index-line" if path.startswith("index/") else "key-document"
+    return named.get(path.rpartition("/")[2], inner)
 
 
 @pytest.mark.parametrize("name", sorted(samples.EVENTS))

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from opentimestamps.core.serialize import BytesDeserializationContext
 from opentimestamps.core.timestamp import DetachedTimestampFile
+from support.schemas import assert_valid
 from support.workplace import Workplace, sample
 
 EVERY = 5
@@ -103,6 +104,8 @@ def test_bundles_on_standard_output_are_json_lines(anchored):
     result = anchored.run("export", "--all", "--bundle", "-o", "-")
     numbers = [json.loads(line)["pith_number"] for line in result.stdout.splitlines()]
     assert len(set(numbers)) == EVERY
+    for line in result.stdout.splitlines():
+        assert_valid("bundle", line)
 
 
 @pytest.mark.parametrize("name", ["x.tar", "x.tar.gz", "x.tgz"])

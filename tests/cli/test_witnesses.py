@@ -8,6 +8,7 @@ import shutil
 import pytest
 from support.authorities import openssl, openssl_accepts
 from support.json_documents import record
+from support.schemas import assert_valid
 from support.workplace import run
 
 from anchord.sandbox.run import Sandbox
@@ -145,7 +146,21 @@ def test_openssl_accepts_what_stands_in_the_event(place, tmp_path):
     (bundle,) = (folder / "out").glob("*.json")
     events = json.loads(bundle.read_text("utf-8"))["events"]
     (event,) = [one for one in events if one["event_type"] == "timestamp_anchored"]
+    assert_valid("event", event)
     (stated,) = event["payload"]["rfc3161"]
     token, digest = base64.b64decode(stated["token_b64"]), bytes.fromhex(stated["commitment"])
     root = folder / "sandbox/authority-1/root.pem"
     assert openssl_accepts(token, digest, root, tmp_path)
+
+
+def test_a_certificate_names_both_as_far_as_they_were_checked(place, tmp_path, away):
+    folder, _ = place
+    (bundle,) = (folder / "out").glob("*.json")
+    words = ["certificate", str(bundle), "--headers", str(folder / "headers.bin")]
+    words += ["--network", "regtest", "--format", "html", "-o", "-"]
+    root = folder / "sandbox/authority-1/root.pem"
+    text = run(*words, "--tsa-ca", str(root)).stdout
+    assert "the timestamp, not the record, is younger than block" in text
+    assert "by CN=anchord sandbox time stamps" in text
+    assert "root not checked" not in text
+    assert "CN=anchord sandbox time stamps, root not checked" in run(*words).stdout

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from support.evidence import mined, waiting
 from support.parties import FakeChain
+from support.schemas import assert_valid
 from support.workplace import Workplace, bare, sample
 
 from anchord.core.bundle import read_bundle
@@ -126,6 +127,7 @@ def test_events_of_a_batch_the_record_left_are_in_its_bundle(place):
         (item,) = exported(app, "bundle").values()
         assert {item.stem: item} == singly(app, "bundle")
         types = [event["event_type"] for event in read_bundle(item.data).events]
+    assert_valid("bundle", item.data)
     assert types.count("timestamp_anchored") == 2
     assert types.count("facet_withdrawn") == 1
 
