@@ -83,7 +83,9 @@ def bundle_beside(raw: bytes, record: Record) -> Bundle:
             record does not follow from it.
     """
     value = parse(raw, max_bytes=MAX_BUNDLE_BYTES)
-    number = None if record.year is None else pith_number(record.digest, record.year)
+    number = _number(value, record.digest, value.get("canonical_record"))
+    if record.year is not None:
+        number = pith_number(record.digest, record.year)
     try:
         _check_statements(value, record.digest, number, value.get("canonical_record"))
     except DigestMismatchError as error:

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from anchord.core.bundle import read_bundle
 from anchord.core.canonical import (
     MAX_DEPTH,
     parse,
@@ -28,7 +29,7 @@ from anchord.core.canonical import (
     short_pith_number,
 )
 from anchord.core.model import Document, Record, Scheme
-from anchord.errors import RefusedError
+from anchord.errors import DigestMismatchError, RefusedError
 
 OBJECT_CAP = 16 * 1024 * 1024
 """Longest JSON text of one record with all that stands around it, such as a bundle's events."""
@@ -118,6 +119,8 @@ def _strict(raw: bytes, scheme: Scheme, label: str | None) -> Record | Document:
             "with `--as file` if its bytes are meant"
         )
     if value.get("bundle_type") == BUNDLE_TYPE:
+        if "canonical_record" in value and value["canonical_record"] is None:
+            return Document(record=_hash_only(raw, label), raw=raw)
         return Document(record=_bundled(value, scheme, label), raw=raw)
     if "canonical_record" in value:
         return _stated(value, scheme, label)
@@ -170,8 +173,18 @@ def _text(value: dict[str, Any], name: str) -> str | None:
     raise RefusedError(f"{name} is {_article(text)}: expected text")
 
 
+def _hash_only(raw: bytes, label: str | None) -> Record:
+    """Return the record of a bundle that has no more of it than its hash."""
+    try:
+        return Record(digest=read_bundle(raw).digest, scheme=Scheme.SHA256, label=label)
+    except DigestMismatchError as error:
+        raise RefusedError(str(error)) from None
+
+
 def _bundled(bundle: dict[str, Any], scheme: Scheme, label: str | None) -> Record:
     """Return a bundle's record; its own `record_created` events must speak of the same one."""
+    if bundle.get("canonical_scheme") == Scheme.RFC8785.value:
+        scheme = Scheme.RFC8785
     if "canonical_record" not in bundle:
         raise RefusedError("the bundle has no canonical_record: fetch it again from its source")
     record = _stated(bundle, scheme, label)
