@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from anchord.ports.log import Pull
     from anchord.ports.store import Store
 
-_STATES = ("fetched", "absent")
 _Events = dict[str, set[bytes]]
 
 
@@ -58,7 +57,7 @@ def _served(
         for name, pull in store.pulls.get(place.source.name, list(names)).items():
             known = served[names[name]]
             # A record without a number may lie in two places: that it is in one counts.
-            if pull.state in _STATES and known.get(pull.mirror, pull).state != "fetched":
+            if pull.state == "fetched" or (pull.state == "absent" and pull.mirror not in known):
                 known[pull.mirror] = pull
     for record in records:
         yield record, served[record.id]

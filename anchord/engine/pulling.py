@@ -219,7 +219,7 @@ class _Pulling:
         self._tell(Kind.UNREACHABLE if transient else Kind.UNUSABLE, str(error), one.stem)
         self.report.complete = False
         self._note(one.name, FAILED, None, note=str(error))
-        self._failures += 1
+        self._failures = self._failures + 1 if transient else 0
         if transient and (self._failures >= PATIENCE or getattr(error, "retry_after", None)):
             raise TransientError(f"{self._failures} failures in a row: {error}")
 
