@@ -2,8 +2,7 @@
 
 The judgement is that of `anchord.engine.verification`; here the parts of the evidence it rests on
 are read again from the same bytes and put together as plain values, to be rendered by
-`anchord.app.certificate`. There is no moment of making among them: the same record, at the same
-state, gives the same certificate.
+`anchord.app.certificate`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import msgspec
 from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.bundle_check import claimed_keys
 from anchord.core.capture_url import WAYBACK
+from anchord.core.certificate import Anchor, Certificate, Copy, Earliest, Statement, Subject, Token
 from anchord.core.equivocation import equivocations
 from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
@@ -36,91 +36,6 @@ if TYPE_CHECKING:
     from anchord.engine.header_view import HeaderView
     from anchord.engine.report import Report
     from anchord.ports.store import Store
-
-
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """What existed."""
-
-    digest: str
-    scheme: Scheme
-    """What made the digest; `sha256` when only the digest is known."""
-    pith_number: str | None
-    source: str | None
-    """As the record itself names it."""
-    title: str | None
-    """As whoever made the certificate named it."""
-    title_proved: bool
-    """The record holds the hash of that title."""
-
-
-class Anchor(msgspec.Struct, frozen=True, kw_only=True):
-    """The block that carries it."""
-
-    chain: str
-    height: int
-    hash: str
-    merkle_root: str
-    """Both in the order explorers print."""
-    time: str
-    confirmations: int
-    """At least so many blocks stood on it, itself included."""
-    checked_with: tuple[str, ...]
-    calendars: tuple[str, ...]
-    """Whose paths the proof holds."""
-
-
-class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """The signed event that states the anchor."""
-
-    event_id: str
-    signed_at: str
-    signer_id: str
-    key_id: str
-    fingerprint: str
-    trust: Trust
-    proof_sha256: str
-
-
-class Earliest(msgspec.Struct, frozen=True, kw_only=True):
-    """A block that the timestamp is younger than; of the record that says nothing."""
-
-    height: int
-    hash: str
-    time: str
-
-
-class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """A second witness of time: an RFC 3161 token whose signature holds."""
-
-    signed_by: str
-    time: str
-    trusted: bool
-    """Its root was given; otherwise its certificate is the token's own word."""
-
-
-class Copy(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a copy lies, as the signer states; nobody fetched it for the certificate."""
-
-    kind: str
-    """`capture` or `item`."""
-    where: str
-    """Capture URL, or item and file; the member is named after the digest."""
-    at: str
-    sha256: str
-    """Of the page's bytes, or of the member."""
-    stand_in: bool
-    """Not at the Internet Archive, as in trials."""
-
-
-class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What one page says."""
-
-    subject: Subject
-    anchor: Anchor
-    statement: Statement
-    not_before: Earliest | None
-    tokens: tuple[Token, ...]
-    copies: tuple[Copy, ...]
 
 
 def certify_bundle(

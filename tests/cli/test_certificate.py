@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import html
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from support.evidence import (
     anchored_payload,
     body_of,
@@ -107,8 +115,8 @@ def test_the_same_record_gives_the_same_bytes_from_store_and_bundle_while_the_ch
     for name in names:
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
     place.run("certificate", "2507.00001", "-o", "store")
-    html, _ = names
-    here, there = Path("one", html).read_bytes(), Path("store", html).read_bytes()
+    page, _ = names
+    here, there = Path("one", page).read_bytes(), Path("store", page).read_bytes()
     assert here.replace(b"given by hand", b"in the keyring") == there
 
 
@@ -199,6 +207,45 @@ def test_a_destination_that_means_nothing_is_refused_before_anything_is_opened(p
 def test_an_ots_has_nothing_signed_to_certify(place, elsewhere):
     place.run("export", "2507.00001", "-o", "x.ots")
     assert "no bundle" in refused("x.ots", *headers(place))
+
+
+def test_the_steps_on_the_page_work_as_they_stand(place, elsewhere):
+    """With Python's standard library and the standard client; the block's root is on the page."""
+    shutil.copy(bundle(place), "bundle.json")
+    text = run("certificate", "bundle.json", *headers(place), "--format", "html", "-o", "-").stdout
+    hash_it, verify = (html.unescape(code) for code in re.findall(r"<li>.*?<code>(.*?)</code>",
+                       text, re.DOTALL))  # fmt: skip
+    path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def shell(script: str) -> str:
+        done = subprocess.run(
+            ["sh", "-uc", script], capture_output=True, text=True, check=False,
+            env={**os.environ, **path, "HOME": str(elsewhere)},
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    digest = sample(1).digest.hex()
+    assert shell(hash_it).strip() == digest
+    assert f"sha256 {digest}" in text
+    events = json.loads(Path("bundle.json").read_bytes())["events"]
+    (event,) = [one for one in events if one["event_id"] in text]
+    proof = base64.b64decode(event["payload"]["proof_b64"])
+    assert hashlib.sha256(proof).hexdigest() in text
+    Path("proof.ots").write_bytes(proof)
+    assert verify == f"ots verify -d {digest} proof.ots"
+    said = shell(verify.replace("ots verify", "ots --no-bitcoin verify"))
+    root = re.search(r"Bitcoin block 101 has merkleroot ([0-9a-f]{64})", said)
+    assert root, said
+    assert root[1] in text
+    stated, signature = event.pop("event_id"), event.pop("signature_b64")
+    body = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    assert stated == "sha256:" + hashlib.sha256(body).hexdigest()
+    key = _key(place)
+    raw = base64.b64decode(key["public_key_b64"])
+    Ed25519PublicKey.from_public_bytes(raw).verify(
+        base64.b64decode(signature), bytes.fromhex(stated[7:])
+    )
+    assert key["fingerprint_sha256_hex"] in text
 
 
 # What was signed and does not stand

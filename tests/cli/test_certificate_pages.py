@@ -18,9 +18,7 @@ from anchord.app.certificate import page as html
 from anchord.app.certificate import pdf, qr, rosette
 from anchord.app.certificate.shorten import latin, middle, visible
 from anchord.app.certificate.wording import LONGEST, page_of
-from anchord.core.model import Scheme
-from anchord.core.trust import Trust
-from anchord.engine.certifying import (
+from anchord.core.certificate import (
     Anchor,
     Certificate,
     Copy,
@@ -29,6 +27,8 @@ from anchord.engine.certifying import (
     Subject,
     Token,
 )
+from anchord.core.model import Scheme
+from anchord.core.trust import Trust
 
 DIGEST = "a15989f8d4e462156f1cd53daa5351277a31185567c8ea68ff7f5b03667f667f"
 CAPTURE = Copy(

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from anchord.app.certificate.shorten import ELLIPSIS, middle, visible
+from anchord.core.certificate import Certificate, Copy
 from anchord.core.model import Scheme
 from anchord.core.trust import Trust
-from anchord.engine.certifying import Certificate, Copy
 
 LONGEST = 128
 """Characters a value may have: two lines."""
@@ -214,7 +214,7 @@ def _steps(made: Certificate) -> Iterator[Step]:
     )
     yield Step(
         "The signature is Ed25519 over the 32 bytes of the event id, which is the SHA-256 of the "
-        "event without event_id and signature_b64, written as in step 1. Get the key from "
+        "event without event_id and signature_b64, keys sorted, no spaces. Get the key from "
         f"{middle(visible(signed.signer_id), 40)} and compare its fingerprint.",
     )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anchord.app.cli.witnesses import Witnesses
-    from anchord.engine.certifying import Certificate
+    from anchord.core.certificate import Certificate
     from anchord.engine.dossier import FindExpected
 
 FORMATS = ("pdf", "html")
