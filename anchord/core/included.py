@@ -1,4 +1,4 @@
-"""Whether a bundle's inclusion proofs hold: event -> leaf -> root -> signed checkpoint (19)."""
+"""Whether a bundle's inclusion proofs hold: event -> leaf -> root -> signed checkpoint (21)."""
 
 from __future__ import annotations
 

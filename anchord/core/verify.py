@@ -32,7 +32,8 @@ Event (`read_event`)
     than that one, whose hash the proof carries below all calendars; each token of `rfc3161` is
     over a message there, of the time stated, and signed by the certificate it carries.
 15. Events of others cannot be checked where their makers publish no rule; the registry's
-    receipts inside them are checked (`check_receipt`): Ed25519 over the 32 bytes of the digest.
+    receipts inside them are checked (`check_receipt`): Ed25519 over the 32 bytes of the digest;
+    the record inside recomputes, and the signer named is the one of the key named.
 
 Storage (`anchord.core.verify_stored`)
 17. `capture_stored`: a replay was signed for, nothing less; status 200, a hash, a final URL on the
@@ -43,7 +44,19 @@ Storage (`anchord.core.verify_stored`)
 
 Withdrawal (`withdrawn`)
 16. An event withdrawn by the same signer proves nothing. A key that is not trusted cannot
-    withdraw what a trusted one signed. A withdrawal has the target of what it withdraws.
+    withdraw what a trusted one signed. A withdrawal has the target of what it withdraws, and is
+    final.
+
+Claims of others (`anchord.core.claims`)
+19. An author claim names a person, a citation a relation and another work, a replication a kind
+    and a report; the target is that of the kind.
+
+Contradictions (`anchord.core.equivocation`)
+20. Of what one signer says and has not taken back, no two things exclude each other.
+
+Log (`anchord.core.included`)
+21. Every inclusion proof in a bundle leads from an event in it, its signature included, to the root
+    of the checkpoint beside it, and that checkpoint is signed by the key it names.
 """
 
 from __future__ import annotations

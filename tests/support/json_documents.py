@@ -15,11 +15,16 @@ from opentimestamps.core.notary import PendingAttestation
 from opentimestamps.core.timestamp import Timestamp
 
 from anchord.app.wiring import open_app
+from anchord.core.canonical import read_record
+from anchord.core.claims import TARGETS
+from anchord.core.key_document import to_document
 from anchord.core.model import BatchChange
 from anchord.core.storage import CaptureChange, CaptureState
 from anchord.sandbox.run import Sandbox
+from support.evidence import body_of, bundle_with, sign, withdrawal
 from support.old_store import at_first_schema
 from support.ots_oracle import written_file
+from support.parties import FakeSigner
 from support.workplace import run
 
 MAPS = {
@@ -60,6 +65,7 @@ class Story:
         self._take_in()
         self._fail_once()
         self._anchor(sandbox)
+        self._hear_others()
         self._read()
         self._headers()
         self._keys()
@@ -112,6 +118,28 @@ class Story:
                 return
             time.sleep(0.05)
         raise AssertionError("no pass met the node's problem")
+
+    def _hear_others(self) -> None:
+        """Take in what somebody who is trusted for that says about a record, and takes back."""
+        about, reader = read_record(json.dumps(record(1, 1)).encode()), FakeSigner("reader")
+        paper = {"doi": "10.1000/182"}
+        said = [
+            ("author_claim", {"author": {"name": "R. Reader"}}),
+            ("citation", {"relation": "extends", "cited": paper}),
+            ("replication", {"kind": "replication", "report": paper}),
+        ]
+        events = [
+            sign(body_of(about, reader, payload, event_type=kind, target=TARGETS[kind]), reader)
+            for kind, payload in said
+        ]
+        gone = [withdrawal(about, reader, one["event_id"], one["target"]) for one in events]
+        key, heard = self.folder / "reader.json", self.folder / "heard.json"
+        key.write_text(json.dumps(to_document(reader.public(targets=(*TARGETS.values(),)))))
+        assert run("-c", str(self.config), "key", "trust", str(key)).exit_code == 0
+        for some in (events, gone):
+            heard.write_bytes(bundle_with(about, some))
+            self.tell("add", str(heard))
+            self.tell("show", "2507.00001v1")
 
     def _read(self) -> None:
         out = str(self.folder / "out")

@@ -139,7 +139,9 @@ def revoke(config_path: str | None, key_id: str, reason: str) -> None:
 @command.command(short_help="Believe the foreign key in a public key document.")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--target", "targets", multiple=True, metavar="NAME",
-              help="What it may sign (default: as stated); may be repeated.")  # fmt: skip
+              help="What it may sign: timestamp, storage; record, graph (a registry); author, "
+              "citation, replication (claims of others); * for all. Default: as stated. May be "
+              "repeated.")  # fmt: skip
 @click.pass_obj
 def trust(config_path: str | None, file: str, targets: tuple[str, ...]) -> None:
     """Believe the foreign key in FILE, a public key document ("-": standard input)."""

@@ -20,17 +20,14 @@ if TYPE_CHECKING:
               type=click.Path(exists=True, dir_okay=False),
               help="Public key document of a signer you trust; may be repeated.")  # fmt: skip
 @click.option("--summary", is_flag=True, help="A few lines for people in place of the document.")
-@click.option("--json", "as_json", is_flag=True, help="The document (default).")
 @click.pass_obj
-def command(
-    config_path: str | None, target: str, keys: tuple[str, ...], summary: bool, as_json: bool
-) -> int:
+def command(config_path: str | None, target: str, keys: tuple[str, ...], summary: bool) -> int:
     """Print the state of a record's bundle: what stands, what is withdrawn, what is invalid.
 
-    The state is one line of canonical JSON. It follows from the bundle and the keyring alone: no
-    header is looked at and nothing is fetched, so it is the same bytes wherever it is made. Without
-    a configuration the keyring is the registry's key and what --key names; keys that only the
-    bundle states make nothing valid.
+    The state is one line of canonical JSON, described in docs/protocol.md. It follows from the
+    bundle and the keyring alone: no header is looked at and nothing is fetched, so it is the same
+    bytes wherever it is made. Without a configuration the keyring is the registry's key and what
+    --key names; keys that only the bundle states make nothing valid.
 
     \b
     Examples:
@@ -41,8 +38,6 @@ def command(
     Exit code: 0 the state was computed, also where events are invalid (their number is told on
     standard error); 1 there is no such record, or it is no bundle.
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
-    if summary and as_json:
-        raise click.UsageError("--summary and --json exclude each other")
     from anchord.app.cli.witnesses import Witnesses
     from anchord.core.canonical import canonical_bytes
     from anchord.core.state import state_of
