@@ -240,6 +240,18 @@ def test_quiet_says_nothing_while_all_is_well(place: Workplace, elsewhere: Path)
     assert json.loads(run(*common, "--json").stdout)["result"] == "sound"
 
 
+def test_progress_is_plain_lines_on_stderr_where_nobody_sees_a_bar(
+    place: Workplace, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.app.cli.audit_run._EVERY_S", 0.0)
+    common = ["audit", str(place.folder / "mirror"), *witnesses(place)]
+    result = run(*common)
+    assert "anchord: audit: records 5 of 5\n" in result.stderr
+    assert "\x1b" not in result.stderr
+    assert "audit: records" not in result.stdout
+    assert run(*common, "-q").stderr == ""
+
+
 # ---------------------------------------------------------------------- checkpoints and samples
 
 

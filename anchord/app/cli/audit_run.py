@@ -190,9 +190,10 @@ def _progress(quiet: bool) -> Iterator[OnProgress]:
             tasks: dict[str, Any] = {}
 
             def told(stage: str, done: int, total: int) -> None:
+                # A total that is not known yet is 0, for which the bar only moves.
                 if stage not in tasks:
-                    tasks[stage] = bars.add_task(stage, total=total)
-                bars.update(tasks[stage], completed=done, total=total)
+                    tasks[stage] = bars.add_task(stage, total=None)
+                bars.update(tasks[stage], completed=done, total=total or None)
 
             yield told
     else:
@@ -200,10 +201,11 @@ def _progress(quiet: bool) -> Iterator[OnProgress]:
 
 
 def _plain(last: dict[str, float], stage: str, done: int, total: int) -> None:
-    """Print a line at most every few seconds, and one when a long stage has ended."""
+    """Print a line every few seconds, and so none of a stage that is over soon."""
     now = time.monotonic()
     since = last.setdefault(stage, now)
     if now - since >= _EVERY_S:
         last[stage] = now
-        sys.stderr.write(f"anchord: audit: {stage} {done:,} of {total:,}\n")
+        of = f" of {total:,}" if total else ""
+        sys.stderr.write(f"anchord: audit: {stage} {done:,}{of}\n")
         sys.stderr.flush()

@@ -233,6 +233,12 @@ def groups(report: AuditReport) -> list[Group]:
     return sorted(found, key=lambda one: (order.index(one.severity), -one.count, one.code))
 
 
+def severity_words(severity: Severity, count: int) -> str:
+    """Return `2 broken`, `1 warning`, `8 notes`."""
+    broken = severity is Severity.BROKEN
+    return f"{count:,} {severity}" if broken else counted(count, severity.value)
+
+
 def summary(report: AuditReport) -> dict[Severity, int]:
     """Return how many findings there are of each severity."""
     told = dict.fromkeys(Severity, 0)

@@ -80,7 +80,7 @@ def _coverage(out: Console, report: AuditReport) -> None:
 
 def _findings(out: Console, report: AuditReport) -> None:
     told = contents.summary(report)
-    counts = ", ".join(f"{count:,} {severity}" for severity, count in told.items() if count)
+    counts = ", ".join(contents.severity_words(*one) for one in told.items() if one[1])
     _title(out, f"Findings: {counts or 'none'}")
     for group in contents.groups(report):
         _group(out, group)

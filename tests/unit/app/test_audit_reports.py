@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from support import audits
 from support.schemas import assert_valid
 
@@ -274,3 +275,14 @@ def test_a_report_without_its_duration_says_none() -> None:
         timed = render(form, audits.audited(audits.timed(audits.sound())))
         assert timed != render(form, audits.audited(audits.sound()))
         assert b"12.3" in timed
+
+
+def test_a_terminal_gets_colours_and_no_other_escape(report: AuditReport) -> None:
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=True, color_system="standard", width=90, soft_wrap=True,
+        highlight=False, legacy_windows=False,
+    )  # fmt: skip
+    text.show(console, whole(report))
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert all(character.isprintable() or character == "\n" for character in plain)
