@@ -26,6 +26,27 @@ def test_the_demo_anchors_and_verifies_the_four_seed_records(tmp_path: Path) -> 
     assert all(row["strip"][2] == "stored" for row in rows)
 
 
+def test_a_stranger_with_only_the_key_finds_what_the_demo_published_sound(tmp_path: Path) -> None:
+    ran = anchord("demo", "--dir", tmp_path, "--json")
+    audit = ran.json["audit"]
+    assert audit["result"] == "sound"
+    assert audit["kind"] == "tree"
+    assert audit["completeness"]["anchored"] == {"anchored": 4}
+    assert audit["completeness"]["stored"] == {"stored": 4}
+    assert audit["coverage"]["records"] == 4
+    assert audit["coverage"]["inclusions"] == audit["coverage"]["events"] == 16
+    desk = {file.name for file in (tmp_path / "auditor").iterdir()}
+    assert desk == {"key.json", "report.json", "report.html"}
+    said = tmp_path / "published" / "pith" / "LOHGU5AX7BHMWC5MXWWMKZIY2K" / "bundle.json"
+    said.write_bytes(said.read_bytes().replace(b'"block_height":131', b'"block_height":231', 1))
+    again = anchord(
+        "audit", tmp_path / "published", "--key", tmp_path / "auditor" / "key.json",
+        "--headers", tmp_path / "headers.bin", "--network", "regtest", "--json",
+    )  # fmt: skip
+    assert again.code == 1
+    assert again.json["result"] == "broken"
+
+
 def test_every_copy_the_demo_signed_for_is_fetched_again_with_the_signed_hash(
     tmp_path: Path,
 ) -> None:

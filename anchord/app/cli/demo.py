@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.cli.demo_audit import publish_and_audit, told
 from anchord.app.cli.output import emit_json, notes, print_table
 from anchord.core.event import CAPTURED, ITEM_STORED
 
@@ -46,20 +47,20 @@ def command(directory: Path | None, as_json: bool) -> int:
     """
     with _folder(directory) as folder:
         steps = _Steps(quiet=as_json)
-        rows = _run(folder, steps)
+        rows, audit = _run(folder, steps)
         proved = sum(row["result"] == "proved" for row in rows)
         stored = sum(map(_stored, rows))
         if as_json:
-            emit_json({"sandbox": True, "records": rows})
+            emit_json({"sandbox": True, "records": rows, "audit": audit})
         else:
             _table(rows)
             click.echo(
                 f"{proved} of {len(rows)} proofs verified, {stored} of {len(rows)} records stored "
-                "and fetched again. Sandbox, not Bitcoin."
+                f"and fetched again. {told(audit)} Sandbox, not Bitcoin."
             )
         if directory is not None:
             steps.say(f"everything is kept in {folder}; `anchord sandbox --dir {folder}` goes on")
-    return 0 if rows and proved == stored == len(rows) else 1
+    return 0 if rows and proved == stored == len(rows) and audit["result"] == "sound" else 1
 
 
 class _Steps:
@@ -84,8 +85,12 @@ def _folder(directory: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(folder: Path, steps: _Steps) -> list[dict[str, Any]]:
-    """Run anchord's own commands one after the other; only mining is the sandbox's."""
+def _run(folder: Path, steps: _Steps) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Run anchord's own commands one after the other; only mining is the sandbox's.
+
+    Returns:
+        A row for each record, and the report of the stranger's audit.
+    """
     from anchord.sandbox.run import Sandbox
 
     steps.say(
@@ -116,7 +121,12 @@ def _run(folder: Path, steps: _Steps) -> list[dict[str, Any]]:
         rows = _rows(config, proofs)
         steps.say("8. verify    each .ots by itself, against anchord's own checked headers")
         steps.say("9. fetch     each memento and each bundle again: the hashes are the signed ones")
-    return rows
+        audit = publish_and_audit(_anchord, config, folder, sandbox.explorer_urls)
+        steps.say(
+            "10. mirror publish   bundles, states, proofs, log and signed index, as static files"
+        )
+        steps.say("11. audit    of those files, in an empty folder, with only the public key")
+    return rows, audit
 
 
 def _finish(config: str, steps: _Steps) -> None:
