@@ -144,9 +144,7 @@ def _print(audited: Audited, form: str) -> None:
     if form == "text" and sys.stdout.isatty():
         text.show(console(), audited)
         return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(forms.render(form, audited))
-    sys.stdout.buffer.flush()
+    sys.stdout.write(forms.render(form, audited).decode("utf-8"))
 
 
 def _cores() -> int:
