@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from anchord.engine.audit.outcome import Outcome
 
 
+_KEYS = "public_keys"
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
 class Anchor(NamedTuple):
     """The end of a path: what a block header has to confirm."""
 
@@ -240,22 +244,28 @@ def _why_invalid(doubted: Doubted, bundle: Bundle, keys: Keys) -> str:
     return "event-repeated"
 
 
-def respelled(raw: bytes, found: Examined) -> bytes:
-    """Return a bundle as anchord writes it: the same parts, and what it leaves out.
+def well_written(raw: bytes, found: Examined) -> bool:
+    """Tell whether a bundle is written as anchord writes what it says.
 
-    Raises:
-        RefusedError: it cannot be written so.
+    The order of keys aside: a publisher's own come first, and nothing says which these are.
     """
     bundle = found.bundle
-    if bundle is None or bundle.canonical is None:
-        year = None if bundle is None or bundle.number is None else bundle.number.split(":")[1]
-        record = Record(digest=found.digest, scheme=Scheme.SHA256, year=year)
-    else:
+    if bundle is None:
+        return False
+    record = Record(digest=found.digest, scheme=Scheme.SHA256)
+    if bundle.canonical is not None:
         record = read_record(bundle.canonical)
-    at = found.standing.added_at
-    # The order of keys is the publisher's own.
-    keys = {key.get("key_id", ""): key for key in (bundle.keys if bundle is not None else ())}
-    return render_bundle(record, utc(at or 0), (), list(keys.values()), (raw,))
+    elif bundle.number is not None:
+        record = msgspec.structs.replace(record, year=bundle.number.split(":")[1])
+    added_at = utc(found.standing.added_at or 0)
+    try:
+        rendered = _fields.decode(render_bundle(record, added_at, (), (), (raw,)))
+        fields = _fields.decode(raw)
+    except (RefusedError, msgspec.MsgspecError):
+        return False
+    keys = [value.get("key_id") for value in bundle.keys]
+    rendered[_KEYS] = fields[_KEYS] = msgspec.Raw()
+    return list(fields.items()) == list(rendered.items()) and len(set(keys)) == len(keys)
 
 
 def _first(events: Iterable[EventProved]) -> int | None:

@@ -18,7 +18,7 @@ from anchord.core.proof import MAX_PROOF_BYTES
 from anchord.core.state import state_bytes
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
-from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, respelled
+from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, well_written
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.tree_inclusion import InclusionAuditor
 from anchord.engine.audit.tree_scratch import FileLine
@@ -182,9 +182,8 @@ class RecordAuditor:
         self._outcome.count("records")
         self._chunk.bundles.append((found.digest, shown(path)))
         self._check_name(path, found)
-        if not self._context.indexed:
-            self._check_spelling(path, files[name], found)
-        elif placed(path):
+        self._check_spelling(path, files[name], found)
+        if self._context.indexed and placed(path):
             self._check_company(path, found, files)
         mine = self._inclusion.check(found)
         self._chunk.events.extend((d, s, found.subject) for d, s, _ in mine.entries)
@@ -224,11 +223,8 @@ class RecordAuditor:
 
         What was repeated, moved or left out among parts that nobody signs for shows there.
         """
-        try:
-            same = respelled(raw, found) == raw.strip()
-        except AnchordError:
-            same = False
-        if not same:
+        ours = found.bundle is not None and (found.bundle.keys or found.bundle.inclusion)
+        if ours and not well_written(raw, found):
             self._outcome.find(
                 "bundle-respelled", Severity.WARNING, Part.BUNDLE, shown(path),
                 f"the bundle of {found.subject} is not written as anchord writes it: aliases, "
