@@ -218,6 +218,10 @@ def _check(config: Config, file: Path) -> None:
         ),
         (len(set(urls)) != len(urls), "anchoring.calendars names a calendar twice"),
         (
+            len({one.url for one in anchoring.authorities}) != len(anchoring.authorities),
+            "anchoring.authorities names an authority twice",
+        ),
+        (
             not all(calendar.uris for calendar in anchoring.calendars),
             "anchoring.calendars: each calendar needs at least one entry in uris",
         ),
@@ -255,6 +259,10 @@ def _check_paths(config: Config, file: Path) -> None:
         "archive.credentials_file": config.archive.credentials_file or "-",
         "archive.account_dir": config.archive.account_dir or "-",
         "archive.items.spool_dir": config.archive.items.spool_dir,
+        **{
+            f"anchoring.authorities ({one.url}): certificates": one.certificates
+            for one in config.anchoring.authorities
+        },
     }
     for key, value in named.items():
         if not value or not value.isprintable():

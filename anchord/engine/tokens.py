@@ -7,6 +7,7 @@ its events are signed then, and a token that comes afterwards would be in none o
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import Future, as_completed
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from anchord.ports.authority import TimestampAuthority
     from anchord.ports.log import StoredToken
 
+AT_ONCE = 16
+"""Tokens asked of one authority in one pass: what piled up while it was away comes in bits."""
 _OVER = (BatchState.ANCHORED, BatchState.PARKED)
 
 
@@ -42,6 +45,7 @@ class Stamping:
     def start(self) -> None:
         """Send what is due; give up what no event can hold any more."""
         by_url = {authority.url: authority for authority in self._parts.authorities}
+        asked: Counter[str] = Counter()
         for intent in self._parts.store.tokens.due(self._now):
             batch = self._parts.store.batches.get(intent.batch_id)
             authority = by_url.get(intent.url)
@@ -49,7 +53,8 @@ class Stamping:
                 self._give_up(intent, "none came before the events were signed")
             elif authority is None:
                 self._give_up(intent, "this authority is not configured any more")
-            else:
+            elif asked[intent.url] < AT_ONCE:
+                asked[intent.url] += 1
                 call = self._lanes.call(intent.url, _ask, authority, batch.root, self._down)
                 self._calls[call] = intent
 

@@ -13,6 +13,7 @@ from support.passes import Passes, bare
 from anchord.core.header import block_hash
 from anchord.core.trust import Keys
 from anchord.core.verify_event import read_event as prove
+from anchord.engine import tokens
 from anchord.engine.ledger import read_event
 from anchord.errors import NetworkError, ProtocolError, RateLimitedError, RefusedError
 
@@ -164,13 +165,30 @@ def test_a_dead_authority_is_asked_once_a_pass_however_many_batches_wait(world, 
     bad = FakeAuthority(local)
     bad.fail_with = NetworkError("down")
     go = world(bad)
-    for number in range(6):
+    for number in range(3):
         go.add(bare(1, f"batch {number}"))
         go(1000)
     # Two calls may be in flight to one host before the first failure is known.
-    assert len(bad.asked) <= 2 * 6
+    assert len(bad.asked) <= 2 * 3
     health = go.parts.store.tokens.health()
-    assert [(one.kept, one.pending, one.last_error) for one in health] == [(0, 6, "down")]
+    assert [(one.kept, one.pending, one.last_error) for one in health] == [(0, 3, "down")]
+
+
+def test_what_piled_up_comes_in_bits(world, local, monkeypatch):
+    monkeypatch.setattr(tokens, "AT_ONCE", 3)
+    authority = FakeAuthority(local)
+    go = world(authority, not_before=False)
+    go.parts = replaced(go.parts, authorities=())
+    for number in range(5):
+        go.add(bare(1, f"batch {number}"))
+        go.parts.store.tokens.intend(1 + number, [authority.url], go.clock.now() + 10**4)
+        go(1)
+    go.parts = replaced(go.parts, authorities=(authority,))
+    go.parts.store.tokens.bring_forward(go.clock.now(), go.clock.now())
+    go()
+    assert len(authority.asked) == 3
+    go()
+    assert len(set(authority.asked)) == 5
 
 
 def test_a_block_that_a_reorg_replaced_is_not_signed_for(world):
