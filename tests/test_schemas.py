@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from support import schema_samples as samples
+from support.registry import real_receipts, registry_bundle
 from support.schemas import FOLDER, PREFIX, assert_valid, faults, schemas
 from support.trees import publish_tree, tree_files
 from support.workplace import Workplace, bare, sample
@@ -209,6 +210,18 @@ def test_the_registrys_bundle_validates_after_its_cut_was_closed(shared_data: Pa
     )
     assert_valid("bundle", closed)
     assert faults("bundle", closed.replace('"pith_receipt"', '"receipt"'))
+
+
+@pytest.mark.shared_data
+def test_bundles_with_the_registrys_real_receipts_validate(shared_data: Path) -> None:
+    number = "pith:2025:" + "A" * 26
+    record = json.loads(sample(1).canonical or b"")
+    receipts = real_receipts(shared_data)
+    assert len(receipts) > 3
+    for digest, _, receipt in receipts:
+        raw = registry_bundle(record, digest, number, receipt)
+        assert_valid("bundle", raw)
+        assert faults("bundle", raw.replace(b'"signed_at"', b'"signed"'))
 
 
 @pytest.mark.shared_data
