@@ -144,7 +144,10 @@ def _print(audited: Audited, form: str) -> None:
     if form == "text" and sys.stdout.isatty():
         text.show(console(), audited)
         return
-    sys.stdout.write(forms.render(form, audited).decode("utf-8"))
+    # A terminal of another encoding gets an escape for what it cannot show, not an error.
+    encoding = sys.stdout.encoding or "utf-8"
+    shown = forms.render(form, audited).decode("utf-8").encode(encoding, "backslashreplace")
+    sys.stdout.write(shown.decode(encoding))
 
 
 def _cores() -> int:
