@@ -16,7 +16,12 @@ from anchord.core.model import Scheme
 from anchord.core.moment import seconds
 from anchord.core.receipt import ReceiptProved, check_receipt
 from anchord.core.trust import Keys, Trust
-from anchord.errors import DigestMismatchError, RefusedError, SignatureError
+from anchord.errors import (
+    DigestMismatchError,
+    RefusedError,
+    SignatureError,
+    VerificationError,
+)
 
 CREATED = "record_created"
 GRAPH = "graph"
@@ -95,25 +100,26 @@ def _why_not_signer(event: Mapping[str, Any], keys: Keys) -> str | None:
     if not isinstance(signer, dict) or known is None or known[1] is Trust.CLAIMED:
         return f"the key {key_id!r:.100} it names is not in the keyring"
     key = known[0]
-    _check_named(event, signer, key)
-    return None
+    if signer.get("public_key_fingerprint") != fingerprint(key.public_key):
+        raise SignatureError(
+            f"it says that key {key_id!r} has the fingerprint "
+            f"{signer.get('public_key_fingerprint')!r:.80}, known is {fingerprint(key.public_key)}"
+        )
+    return _why_not_allowed(event, signer, key)
 
 
-def _check_named(event: Mapping[str, Any], signer: Mapping[str, Any], key: PublicKey) -> None:
-    expected = {
-        "public_key_fingerprint": fingerprint(key.public_key),
-        "signer_id": key.signer_id,
-        "signer_type": key.signer_type,
-    }
-    for name, text in expected.items():
+def _why_not_allowed(
+    event: Mapping[str, Any], signer: Mapping[str, Any], key: PublicKey
+) -> str | None:
+    """Return why a key does not vouch for an event; without a signature that is no lie of its."""
+    for name, text in (("signer_id", key.signer_id), ("signer_type", key.signer_type)):
         if signer.get(name) != text:
-            raise SignatureError(
-                f"it says that its signer's {name} is {signer.get(name)!r:.80}; that of key "
-                f"{key.key_id!r} is {text!r}"
+            return (
+                f"its signer's {name} is {signer.get(name)!r:.80}, that of key {key.key_id!r} in "
+                f"the keyring is {text!r:.80}"
             )
-    target, at = event.get("target"), event.get("created_at")
-    check_permitted(
-        key,
-        seconds(at if isinstance(at, str) else ""),
-        target if isinstance(target, str) else "",
-    )
+    try:
+        check_permitted(key, seconds(str(event.get("created_at"))), str(event.get("target")))
+    except VerificationError as error:
+        return str(error)
+    return None

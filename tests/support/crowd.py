@@ -194,6 +194,10 @@ def _powerless() -> dict[str, dict[str, Any]]:
         "under a copied id": {"event_type": "note", "event_id": first["event_id"], "target": "x"},
         "note": {"event_type": "note", "target": "wall", "payload": {"n": 1e300}},
         "graph of another": {**VALID["graph"], "subject_pith_number": "pith:2001:" + "A" * 26},
+        "graph by another signer": {
+            **VALID["graph"], "signer": {**registry_signer(), "signer_id": "other.example.org"},
+        },
+        "graph of no day": {**VALID["graph"], "created_at": "yesterday"},
         "graph by nobody": {**VALID["graph"], "signer": {"key_id": "registry-2024"}},
         "forged receipt": created(receipt=receipt(by=STRANGER)),
         "receipt of another": created(receipt=receipt(OTHER.digest)),
