@@ -8,14 +8,12 @@ all checkpoints since the last full tile are written, too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from anchord.core import merkle, trailer
 from anchord.core.log_tree import WIDTH
-from anchord.core.proof import join
 from anchord.core.tlog_tile import TileName, entry_bundle, entry_tiles, tiles
-from anchord.engine.proofs import check_proof
+from anchord.engine.proving import checkpoint_ots
+from anchord.errors import RefusedError
 
 if TYPE_CHECKING:
     from anchord.ports.log import StoredCheckpoint
@@ -34,7 +32,7 @@ def log_files(store: Store, last: StoredCheckpoint) -> Iterator[tuple[str, bytes
     for checkpoint in store.log.checkpoints():
         path = f"log/checkpoints/{checkpoint.size}"
         yield path, checkpoint.note
-        proof = checkpoint_ots(store, checkpoint)
+        proof = _proof(store, checkpoint)
         if proof is not None:
             yield f"{path}.ots", proof
     yield "log/checkpoint", last.note
@@ -68,21 +66,9 @@ def _contents(store: Store, tile: TileName) -> bytes:
     return store.log.nodes(tile.level, tile.start, tile.stop)
 
 
-def checkpoint_ots(store: Store, checkpoint: StoredCheckpoint) -> bytes | None:
-    """Return a checkpoint's own `.ots`, which begins at its SHA-256; None while there is no proof.
-
-    Raises:
-        FatalError: the batch that carries it is damaged.
-    """
-    if checkpoint.batch_id is None:
+def _proof(store: Store, checkpoint: StoredCheckpoint) -> bytes | None:
+    """Return a checkpoint's own `.ots`; None while no calendar has answered for it."""
+    try:
+        return checkpoint_ots(store, checkpoint)
+    except RefusedError:
         return None
-    batch = store.batches.get(checkpoint.batch_id)
-    if batch.proof is None or batch.trailer is None:
-        return None
-    check_proof(batch)
-    digests = [sha256(one.note).digest() for one in store.log.carried(batch.id)]
-    digest = sha256(checkpoint.note).digest()
-    steps = trailer.checkpoint_steps(
-        merkle.root(batch.tile_roots or b""), digests, digests.index(digest), batch.trailer
-    )
-    return join(digest, b"", steps + batch.proof)
