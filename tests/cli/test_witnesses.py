@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 from support.authorities import openssl, openssl_accepts
 from support.json_documents import record
+from support.parties import FakeChain
 from support.schemas import assert_valid
 from support.workplace import run
 
+from anchord.sandbox.authority import issue
 from anchord.sandbox.run import Sandbox
 
 NAME = "2507.00001v1"
@@ -33,7 +37,7 @@ def place(tmp_path_factory):
             assert result.exit_code == 0, (words, result.output)
         key = run("-c", config, "key", "public", "--json")
         (folder / "key.json").write_text(key.stdout, "utf-8")
-        yield folder, config
+        yield folder, config, sandbox
 
 
 def document(place, *words, code=0):
@@ -57,7 +61,7 @@ def test_show_and_status_tell_of_both(place):
 
 def stranger(place, tmp_path, *words):
     """Verify the bundle where nothing but the files named is at hand."""
-    folder, _ = place
+    folder = place[0]
     (bundle,) = (folder / "out").glob("*.json")
     shutil.copy(bundle, tmp_path / "bundle.json")
     return run("verify", str(tmp_path / "bundle.json"), "--key", str(folder / "key.json"), *words)
@@ -70,7 +74,7 @@ def away(monkeypatch, tmp_path):
 
 
 def test_a_stranger_with_headers_and_the_root_checks_both(place, tmp_path, away):
-    folder, _ = place
+    folder = place[0]
     headers = ["--headers", str(folder / "headers.bin"), "--network", "regtest"]
     root = folder / "sandbox/authority-1/root.pem"
     result = stranger(place, tmp_path, *headers, "--tsa-ca", str(root), "--json")
@@ -81,6 +85,7 @@ def test_a_stranger_with_headers_and_the_root_checks_both(place, tmp_path, away)
     assert before["block_time"] < report["existed_before"]
     assert token["outcome"] == "trusted"
     bundle = json.loads((tmp_path / "bundle.json").read_text("utf-8"))
+    assert_valid("bundle", bundle)
     (event,) = [one for one in bundle["events"] if one["event_type"] == "timestamp_anchored"]
     assert token["commitment"] == event["payload"]["rfc3161"][0]["commitment"]
     text = stranger(place, tmp_path, *headers, "--tsa-ca", str(root)).stdout
@@ -99,14 +104,10 @@ def test_without_headers_and_root_both_are_told_and_not_believed(place, tmp_path
 
 
 def test_a_root_that_is_another_one_is_not_believed_and_spoils_nothing(place, tmp_path, away):
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    from anchord.sandbox.authority import issue
-
     other = tmp_path / "other.pem"
     root = issue("another root", None, authority=True).certificate
     other.write_bytes(root.public_bytes(Encoding.PEM))
-    folder, _ = place
+    folder = place[0]
     headers = ["--headers", str(folder / "headers.bin"), "--network", "regtest"]
     result = stranger(place, tmp_path, *headers, "--tsa-ca", str(other), "--json")
     report = json.loads(result.stdout)
@@ -120,9 +121,7 @@ def test_a_root_that_is_another_one_is_not_believed_and_spoils_nothing(place, tm
 
 
 def test_headers_of_another_chain_refute_the_block(place, tmp_path, away):
-    from support.parties import FakeChain
-
-    folder, _ = place
+    folder = place[0]
     headers = (folder / "headers.bin").read_bytes()
     FakeChain(height=len(headers) // 80 - 1).write(tmp_path / "other.bin")
     result = stranger(
@@ -140,9 +139,7 @@ def test_the_store_is_verified_with_the_configured_roots(place, tmp_path):
 
 
 def test_openssl_accepts_what_stands_in_the_event(place, tmp_path):
-    import base64
-
-    folder, _ = place
+    folder = place[0]
     (bundle,) = (folder / "out").glob("*.json")
     events = json.loads(bundle.read_text("utf-8"))["events"]
     (event,) = [one for one in events if one["event_type"] == "timestamp_anchored"]
@@ -154,7 +151,7 @@ def test_openssl_accepts_what_stands_in_the_event(place, tmp_path):
 
 
 def test_a_certificate_names_both_as_far_as_they_were_checked(place, tmp_path, away):
-    folder, _ = place
+    folder = place[0]
     (bundle,) = (folder / "out").glob("*.json")
     words = ["certificate", str(bundle), "--headers", str(folder / "headers.bin")]
     words += ["--network", "regtest", "--format", "html", "-o", "-"]
@@ -164,3 +161,26 @@ def test_a_certificate_names_both_as_far_as_they_were_checked(place, tmp_path, a
     assert "by CN=anchord sandbox time stamps" in text
     assert "root not checked" not in text
     assert "CN=anchord sandbox time stamps, root not checked" in run(*words).stdout
+
+
+def test_an_authority_that_is_away_is_told_and_holds_up_nothing(place):
+    folder, config, sandbox = place
+    sandbox.fault("authority-1", "dead")
+    (folder / "two.jsonl").write_text(json.dumps(record(2, 1)), "utf-8")
+    assert run("-c", config, "add", str(folder / "two.jsonl")).exit_code == 0
+    assert run("-c", config, "run-once").exit_code == 3
+    (batch,) = document(place, "show", "2507.00002v1")["batches"]
+    assert batch["state"] == "submitted"
+    (token,) = batch["tokens"]
+    assert (token["time"], token["attempts"]) == (None, 1)
+    text = run("-c", config, "show", "2507.00002v1").stdout
+    assert f"no token    {token['url']}: " in text
+    (authority,) = document(place, "status")["authorities"]
+    assert authority["pending"] == 1
+    assert "connection failed" in authority["last_error"]
+    assert "1 batch(es) wait" in run("-c", config, "status").stdout
+    sandbox.clear_faults()
+    assert run("-c", config, "run-once", "--wait", "--deadline", "60").exit_code == 0
+    (batch,) = document(place, "show", "2507.00002v1")["batches"]
+    assert batch["state"] == "anchored"
+    assert batch["tokens"][0]["time"] is not None
