@@ -11,31 +11,19 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.schema_log import checkpoints, log_nodes, pulls, tokens
+from anchord.adapters.store.tables import Id, Moment, metadata, row_id
+
 REVISION = "0003"
 """The migration this code needs; a store with another one is refused."""
 
-metadata = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-Moment = sa.BigInteger
-"""Whole Unix seconds, UTC."""
-
-
-def _id() -> sa.Column[int]:
-    return sa.Column("id", Id, primary_key=True, autoincrement=True)
-
+__all__ = ["checkpoints", "log_nodes", "metadata", "pulls", "tokens"]
+"""Tables that stand elsewhere, here with the others."""
 
 records = sa.Table(
     "records",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("digest", sa.LargeBinary(32), nullable=False),
     sa.Column("scheme", sa.SmallInteger, nullable=False),
     sa.Column("year", sa.SmallInteger),
@@ -71,7 +59,7 @@ bodies = sa.Table(
 documents = sa.Table(
     "documents",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("record_id", Id, nullable=False),
     sa.Column("sha256", sa.LargeBinary(32), nullable=False),
     sa.Column("raw", sa.LargeBinary, nullable=False),
@@ -83,7 +71,7 @@ documents = sa.Table(
 batches = sa.Table(
     "batches",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("root", sa.LargeBinary(32), nullable=False),
@@ -151,7 +139,7 @@ tiles = sa.Table(
 submissions = sa.Table(
     "submissions",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("batch_id", Id, nullable=False),
     sa.Column("calendar", sa.Text, nullable=False),
     sa.Column("round", sa.Integer, nullable=False),
@@ -169,7 +157,7 @@ submissions = sa.Table(
 pendings = sa.Table(
     "pendings",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("uri", sa.Text, nullable=False),
     sa.Column("commitment", sa.LargeBinary, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
@@ -200,7 +188,7 @@ batch_pendings = sa.Table(
 series = sa.Table(
     "series",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("batch_id", Id, nullable=False),
     sa.Column("event_type", sa.Text, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
@@ -257,7 +245,7 @@ calendars = sa.Table(
 captures = sa.Table(
     "captures",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("record_id", Id, nullable=False),
     sa.Column("batch_id", Id, nullable=False),
@@ -316,7 +304,7 @@ lanes = sa.Table(
 items = sa.Table(
     "items",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("identifier", sa.Text, nullable=False, unique=True),
     sa.Column("day", sa.Integer, nullable=False),
     sa.Column("part", sa.Integer, nullable=False),
@@ -331,7 +319,7 @@ items = sa.Table(
 files = sa.Table(
     "files",
     metadata,
-    _id(),
+    row_id(),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("item_id", Id, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
@@ -377,62 +365,3 @@ file_members = sa.Table(
     sa.Column("sha256s", sa.LargeBinary, nullable=False),
 )
 """SHA-256 of each member of a ZIP, 32 bytes each, in its order."""
-
-checkpoints = sa.Table(
-    "checkpoints",
-    metadata,
-    sa.Column("size", Id, primary_key=True, autoincrement=False),
-    sa.Column("root", sa.LargeBinary(32), nullable=False),
-    sa.Column("note", sa.LargeBinary, nullable=False),
-    sa.Column("key_id", sa.Text, nullable=False),
-    sa.Column("created_at", Moment, nullable=False),
-    sa.Column("batch_id", Id),
-    sa.Index(
-        "ix_checkpoints_waiting",
-        "size",
-        sqlite_where=sa.text("batch_id IS NULL"),
-        postgresql_where=sa.text("batch_id IS NULL"),
-    ),
-    sa.Index("ix_checkpoints_batch_id", "batch_id"),
-)
-"""Signed heads of the log over the first `size` events. `batch_id`: the batch whose trailer carries
-it; NULL while it waits for the next one."""
-
-log_nodes = sa.Table(
-    "log_nodes",
-    metadata,
-    sa.Column("level", sa.SmallInteger, primary_key=True, autoincrement=False),
-    sa.Column("place", Id, primary_key=True, autoincrement=False),
-    sa.Column("hash", sa.LargeBinary(32), nullable=False),
-)
-"""Roots of full tiles of the log: (1, n) covers events 256n+1 to 256n+256, (2, n) 65,536 events,
-and so on. They follow from `events`; without them every proof would walk the whole ledger."""
-
-tokens = sa.Table(
-    "tokens",
-    metadata,
-    sa.Column("batch_id", Id, primary_key=True, autoincrement=False),
-    sa.Column("url", sa.Text, primary_key=True),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("next_attempt_at", Moment),
-    sa.Column("last_error", sa.Text),
-    sa.Column("answered_at", Moment),
-    sa.Column("raw", sa.LargeBinary),
-    sa.Index("ix_tokens_next_attempt_at", "next_attempt_at"),
-)
-"""One intent per batch and time-stamping authority (RFC 3161); `raw` is the token as it came."""
-
-pulls = sa.Table(
-    "pulls",
-    metadata,
-    sa.Column("mirror", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("sha256", sa.LargeBinary(32)),
-    sa.Column("etag", sa.Text),
-    sa.Column("last_modified", sa.Text),
-    sa.Column("fetched_at", Moment),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("note", sa.Text),
-)
-"""What was fetched from which mirror, so that a pull goes on where it stopped and asks for changes
-only. `state`: fetched, absent, refused, failed."""
