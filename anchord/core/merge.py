@@ -106,13 +106,15 @@ def merge(
         )
     texts = {json.dumps(event, sort_keys=True) for event in events}
     # Judged in one spelling, so that a reason does not depend on how somebody ordered the keys.
-    verdicts = [_judge(json.loads(text), digest, number, keys) for text in sorted(texts)]
+    verdicts = [_judge(text, digest, number, keys) for text in sorted(texts)]
     return _reduce(sorted(_one_by_id(verdicts), key=_place))
 
 
 class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What one event comes to by itself."""
 
+    text: str
+    """All of the event, in one spelling."""
     event: dict[str, Any]
     proved: EventProved | None = None
     """None: it is invalid."""
@@ -124,12 +126,17 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """Tell whether its id recomputes by the rule that signed events follow."""
         return self.proved is not None and "signature_b64" in self.event
 
+    def invalid(self, reason: str) -> _Verdict:
+        """Return it as it is when another event has its place."""
+        return _Verdict(text=self.text, event=self.event, reason=reason)
+
     def doubted(self) -> Doubted:
         """Return it as an event that does not count."""
         return Doubted(event_id=_name(self.event), reason=self.reason, event=self.event)
 
 
-def _judge(event: dict[str, Any], digest: bytes, number: str | None, keys: Keys) -> _Verdict:
+def _judge(text: str, digest: bytes, number: str | None, keys: Keys) -> _Verdict:
+    event: dict[str, Any] = json.loads(text)
     try:
         proved = read_event(event, digest, number, keys)
         reason = proved.reason
@@ -138,10 +145,10 @@ def _judge(event: dict[str, Any], digest: bytes, number: str | None, keys: Keys)
         elif event.get("event_type") == CREATED:
             check_created(event, digest, keys)
     except (RefusedError, VerificationError) as error:
-        return _Verdict(event=event, reason=str(error))
+        return _Verdict(text=text, event=event, reason=str(error))
     if proved.trust is Trust.CLAIMED:
         reason = f"key {proved.key_id:.100} is not in the keyring: only the evidence states it"
-    return _Verdict(event=event, proved=proved, reason=reason)
+    return _Verdict(text=text, event=event, proved=proved, reason=reason)
 
 
 def _one_by_id(verdicts: Iterable[_Verdict]) -> Iterator[_Verdict]:
@@ -152,9 +159,9 @@ def _one_by_id(verdicts: Iterable[_Verdict]) -> Iterator[_Verdict]:
     for one in verdicts:
         name = _name(one.event)
         if one.proved is not None and name in recomputed and not one.signed:
-            yield _Verdict(event=one.event, reason="its id is that of a signed event")
+            yield one.invalid("its id is that of a signed event")
         elif one.signed and not one.reason and name in seen:
-            yield _Verdict(event=one.event, reason="the same event, signed a second time")
+            yield one.invalid("the same event, signed a second time")
         else:
             yield one
             if one.signed and not one.reason:
@@ -202,4 +209,4 @@ def _name(event: Mapping[str, Any]) -> str:
 
 def _place(one: _Verdict) -> tuple[str, str, str]:
     at = one.event.get("created_at")
-    return at if isinstance(at, str) else "", _name(one.event), json.dumps(one.event)
+    return at if isinstance(at, str) else "", _name(one.event), one.text
