@@ -67,6 +67,8 @@ class Story:
         self._anchor(sandbox)
         self._hear_others()
         self._read()
+        self._ledger(sandbox)
+        self._mirror()
         self._headers()
         self._keys()
         self._park()
@@ -153,6 +155,48 @@ class Story:
         found = sorted(str(path) for path in Path(out).iterdir())
         self.tell("verify", *found)
         self.tell("verify", str(self.folder / "foreign.ots"), code=1)
+
+    def _ledger(self, sandbox: Sandbox) -> None:
+        """One more batch goes into a block: it carries the checkpoints made so far."""
+        (self.folder / "more.jsonl").write_text(json.dumps(record(3, 1)), "utf-8")
+        self.tell("add", str(self.folder / "more.jsonl"))
+        self.tell("run-once")
+        sandbox.mine(7)
+        self.tell("run-once", "--wait", "--deadline", "90")
+        self.tell("ledger check")
+        self.tell("sandbox fault", "node", "warm-up")
+        self.tell("ledger check", code=3)
+        self.tell("sandbox fault", "--clear")
+        with open_app(str(self.config)) as app:
+            (first, *_) = app.store.log.checkpoints()
+            self._date_checkpoint(app, 5, first.size)
+            self.tell("ledger check", code=1)
+            self._date_checkpoint(app, first.created_at, first.size)
+        self.tell("ledger consistency", "1", str(first.size))
+        bundle = str(self.folder / "paper.json")
+        proof = str(self.folder / "paper.tlog-proof")
+        words = ["export", "--bundle", "2507.00001v1", "-o", bundle]
+        assert run("-c", str(self.config), *words).exit_code == 0
+        raw = run("-c", str(self.config), "ledger", "prove", "2507.00001v1").stdout_bytes
+        Path(proof).write_bytes(raw)
+        vkey = run("-c", str(self.config), "ledger", "checkpoint", "--vkey").stdout.split()[0]
+        self.tell("ledger verify", proof, bundle, "--vkey", vkey)
+
+    def _date_checkpoint(self, app: Any, moment: int, size: int) -> None:
+        statement = "UPDATE checkpoints SET created_at = ? WHERE size = ?"
+        with app.store._engine.begin() as connection:
+            connection.exec_driver_sql(statement, (moment, size))
+
+    def _mirror(self) -> None:
+        """Publish, and pull it back with one bundle spoilt."""
+        tree = self.folder / "mirror"
+        self.tell("mirror publish", str(tree))
+        stray = tree / "record" / "stray"
+        stray.write_text("nobody's", "utf-8")
+        self.tell("mirror publish", str(tree))
+        self.tell("mirror pull", str(tree), "--dry-run")
+        next(tree.glob("pith/*/bundle.json")).write_text("{", "utf-8")
+        self.tell("mirror pull", str(tree), code=1)
 
     def _headers(self) -> None:
         with (self.folder / "headers.bin").open("ab") as file:
