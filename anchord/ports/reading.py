@@ -133,8 +133,8 @@ class AuditTable(Protocol):
         """Yield (row id, digest) of all records."""
         ...
 
-    def documents(self) -> Iterator[bytes]:
-        """Yield all foreign bundles, as they came."""
+    def kept(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield (which, SHA-256 it had, bytes) of every foreign bundle and adopted file."""
         ...
 
     def files(self) -> Iterator[PlainFile]:

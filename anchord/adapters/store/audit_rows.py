@@ -143,10 +143,15 @@ class AuditRows:
             for row in connection.execute(query):
                 yield row[0], row[1]
 
-    def documents(self) -> Iterator[bytes]:
-        """Yield all foreign bundles, as they came."""
-        with self._database.reading() as connection:
-            yield from connection.execute(sa.select(documents.c.raw)).scalars()
+    def kept(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield (which, SHA-256 it had, bytes) of every foreign bundle and adopted file."""
+        for name, query in (
+            ("document", sa.select(documents.c.id, documents.c.sha256, documents.c.raw)),
+            ("adopted file of batch", _ADOPTED),
+        ):
+            with self._database.reading() as connection:
+                for row in connection.execute(query):
+                    yield f"{name} {row[0]}", row[1], row[2]
 
     def files(self) -> Iterator[PlainFile]:
         """Yield the files of items, with what they hold."""
@@ -180,6 +185,9 @@ class AuditRows:
             return connection.execute(query).scalar()
 
 
+_ADOPTED = sa.select(batches.c.id, batches.c.adopted_sha256, batches.c.adopted_raw).where(
+    batches.c.kind == "adopted"
+)
 _OWNERS: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any], sa.Column[Any]], ...] = (
     (events, events.c.seq, events.c.record_id, records.c.id),
     (events, events.c.seq, events.c.series_id, series.c.id),
@@ -308,6 +316,5 @@ def _plain(connection: sa.Connection, query: sa.Select[Any]) -> list[Any]:
 
 
 def _number(packed: bytes) -> int:
-    if len(packed) != 8:
-        raise FatalError("a tile's record ids are cut: the store is damaged, restore it")
-    return int(struct.unpack(">q", packed)[0])
+    """Return the last of a tile's record ids; 0 when it is cut, which is found with the tile."""
+    return int(struct.unpack(">q", packed)[0]) if len(packed) == 8 else 0

@@ -10,6 +10,7 @@ What rests on nothing signed is not covered, and the report says so (`uncovered`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from anchord.core.finding import Part, Severity
@@ -18,7 +19,7 @@ from anchord.engine.audit.outcome import Outcome, ReportFacts
 from anchord.engine.audit.store_batches import BatchAudit
 from anchord.engine.audit.store_blocks import Blocks
 from anchord.engine.audit.store_foreign import paths_in
-from anchord.engine.audit.store_frame import RESTORE, Frame
+from anchord.engine.audit.store_frame import RESTORE, UNREADABLE, Frame, unreadable
 from anchord.engine.audit.store_ledger import LedgerAudit, series_lengths
 from anchord.engine.audit.store_plan import draw, jobs
 from anchord.engine.audit.store_pool import outcomes
@@ -93,16 +94,19 @@ class _Audit:
                      "nothing; publish a tree, so that others keep what you have")  # fmt: skip
         ledger = LedgerAudit(store, (*self._keyring, *self._given), outcome, on_progress)
         start = None if options.since is None else ledger.since(options.since)
-        counts = ledger.run(start)
-        series_lengths(store, counts, outcome)
-        for table, what in store.audit.orphans():
-            outcome.find("row-of-nothing", Severity.BROKEN, Part.STORE, f"{table}: {what}",
-                         "what it belongs to was removed, or it was added", RESTORE)  # fmt: skip
-        BatchAudit(store, self._blocks, outcome).run(on_progress)
-        for raw in store.audit.documents():
-            self._blocks.look(paths_in(raw))
-        FileAudit(store, outcome).run()
-        frame = self._frame(options, 0 if start is None else start.size)
+        upto = 0 if start is None else start.size
+        for name, look in (
+            ("the ledger", lambda: series_lengths(store, ledger.run(start), outcome)),
+            ("what belongs together", self._orphans),
+            ("the batches", lambda: BatchAudit(store, self._blocks, outcome).run(on_progress)),
+            ("what was brought", self._kept),
+            ("the items", lambda: FileAudit(store, outcome).run()),
+        ):
+            try:
+                look()
+            except UNREADABLE as error:
+                unreadable(outcome, name, error)
+        frame = self._frame(options, upto)
         self._records(open_store, frame, on_progress)
         facts = ReportFacts(
             source="the store",
@@ -112,6 +116,22 @@ class _Audit:
             chain=self._blocks.chain,
         )
         return outcome, facts
+
+    def _orphans(self) -> None:
+        for table, what in self._store.audit.orphans():
+            self._outcome.find("row-of-nothing", Severity.BROKEN, Part.STORE, f"{table}: {what}",
+                               "what it belongs to was removed, or it was added",
+                               RESTORE)  # fmt: skip
+
+    def _kept(self) -> None:
+        """Hold files that were brought against their hashes, and their paths against headers."""
+        for name, digest, raw in self._store.audit.kept():
+            found = sha256(raw).digest()
+            if found != digest:
+                what = f"it had SHA-256 {digest.hex()} when it came, now it has {found.hex()}"
+                self._outcome.find("kept-file-changed", Severity.BROKEN, Part.STORE, name, what,
+                                   RESTORE)  # fmt: skip
+            self._blocks.look(paths_in(raw))
 
     def _frame(self, options: AuditOptions, upto: int) -> Frame:
         drawn = None

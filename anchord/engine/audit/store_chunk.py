@@ -9,7 +9,7 @@ from anchord.core.event import event_id
 from anchord.core.trust import Keys
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.store_foreign import Documents
-from anchord.engine.audit.store_frame import Job
+from anchord.engine.audit.store_frame import UNREADABLE, Job, unreadable
 from anchord.engine.audit.store_records import check_record
 from anchord.engine.audit.store_series import SeriesAudit
 from anchord.engine.audit.store_standing import (
@@ -21,9 +21,8 @@ from anchord.engine.audit.store_standing import (
     standing_of,
 )
 from anchord.engine.audit.store_storage import check_captures
-from anchord.engine.audit.store_view import View, unreadable
+from anchord.engine.audit.store_view import View
 from anchord.engine.ledger import read_event
-from anchord.errors import FatalError
 
 if TYPE_CHECKING:
     from anchord.core.model import StoredRecord
@@ -53,33 +52,35 @@ class ChunkAudit:
     def run(self, job: Job) -> Outcome:
         """Audit the records of a stretch."""
         outcome = Outcome(self._frame.options)
-        self._run(job, outcome)
-        return outcome
-
-    def _run(self, job: Job, outcome: Outcome) -> None:
         try:
             chunk = self._store.audit.chunk(job.low, job.high, job.tiles)
-        except FatalError as error:
-            if job.low == job.high:
-                outcome.count("records_counted")
-                unreadable(outcome, job, error)
-                return
-            # Which of them it is: halve until it stands alone.
-            middle = (job.low + job.high) // 2
-            self._run(Job(job.low, middle, job.tiles), outcome)
-            self._run(Job(middle + 1, job.high, job.tiles), outcome)
-            return
-        wanted = self._wanted(chunk)
-        view = View(chunk, outcome)
-        outcome.count("records_counted", len(chunk.records))
-        outcome.count("records", len(wanted))
+            self._chunk(View(chunk, outcome), job)
+        except UNREADABLE as error:
+            return self._halves(job, error)
+        return outcome
+
+    def _halves(self, job: Job, error: Exception) -> Outcome:
+        """Find out which record cannot be read: halve until it stands alone."""
+        outcome = Outcome(self._frame.options)
+        if job.low == job.high:
+            outcome.count("records_counted")
+            unreadable(outcome, f"record {job.low}", error)
+            return outcome
+        middle = (job.low + job.high) // 2
+        outcome.merge(self.run(Job(job.low, middle, job.tiles)))
+        outcome.merge(self.run(Job(middle + 1, job.high, job.tiles)))
+        return outcome
+
+    def _chunk(self, view: View, job: Job) -> None:
+        chunk, wanted = view.chunk, self._wanted(view.chunk)
+        view.outcome.count("records_counted", len(chunk.records))
+        view.outcome.count("records", len(wanted))
         if wanted or self._frame.drawn is None:
             view.place_all(job)
         for record in chunk.records:
             if record.id in wanted:
                 check_record(view, record)
-        held = self._events(view, wanted)
-        self._stand(view, wanted, held)
+        self._stand(view, wanted, self._events(view, wanted))
 
     def _wanted(self, chunk: Chunk) -> set[int]:
         """Return the records to verify: all, those drawn, or those something happened to."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from anchord.core.audit import AuditOptions
+from anchord.core.finding import Part, Severity
 from anchord.core.keyring import Keyring, PublicKey
+from anchord.errors import AnchordError
+
+if TYPE_CHECKING:
+    from anchord.engine.audit.outcome import Outcome
 
 RESTORE = "restore the store from a backup, and find out what changed it"
 LOOK = "look whether the calendars and the chain were what they seemed; audit again later"
@@ -45,3 +50,15 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Events up to this one were covered by the checkpoint an auditor kept; 0: none."""
     drawn: frozenset[int] | None = None
     """Records to verify; None: all."""
+
+
+UNREADABLE = (AnchordError, TypeError, ValueError, AttributeError, LookupError)
+"""What reading damaged rows comes to: SQLite puts any type into any column."""
+
+
+def unreadable(outcome: Outcome, subject: str, error: Exception) -> None:
+    """Note rows that cannot even be read."""
+    what = str(error)
+    if not isinstance(error, AnchordError):
+        what = f"a column holds what none can: {what:.200}"
+    outcome.find("store-damaged", Severity.BROKEN, Part.STORE, subject, what, RESTORE)

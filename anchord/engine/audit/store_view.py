@@ -11,7 +11,6 @@ from anchord.core.finding import Part, Severity
 from anchord.core.merkle import NODE, NONCE, TILE
 from anchord.core.model import Member, Tile
 from anchord.engine.audit.store_frame import RESTORE
-from anchord.errors import AnchordError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,9 +167,3 @@ class View:
         except KeyError:
             return None
         return Tile(tile, self.leaves[batch_id, tile], span)
-
-
-def unreadable(outcome: Outcome, job: Job, error: AnchordError) -> None:
-    """Note a record whose rows cannot even be read."""
-    outcome.find("store-damaged", Severity.BROKEN, Part.STORE, f"record {job.low}", str(error),
-                 RESTORE)  # fmt: skip
