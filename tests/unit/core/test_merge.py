@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 
 import pytest
@@ -343,3 +345,51 @@ def test_state_bytes_are_canonical_and_one_line():
     raw = state_bytes(bundle("anchored", "graph"), KEYS)
     text = json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert raw == text.encode() + b"\n"
+
+
+# ------------------------------------------------------------------ one event, two signatures
+
+P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+BASE = (
+    15112221349535400772501151409588531511454012693041857206046113283949847762202,
+    4 * pow(5, P - 2, P) % P,
+)
+
+
+def times(count, point):
+    """Multiply a point of edwards25519 (RFC 8032, 5.1.4, in affine coordinates)."""
+    found = (0, 1)
+    while count:
+        if count & 1:
+            found = plus(found, point)
+        point, count = plus(point, point), count >> 1
+    return found
+
+
+def plus(one, other):
+    (a, b), (c, d) = one, other
+    k = D * a * b * c * d % P
+    return (a * d + b * c) * pow(1 + k, P - 2, P) % P, (b * d + a * c) * pow(1 - k, P - 2, P) % P
+
+
+def signed_otherwise(event, signer):
+    """Sign an event again with another nonce, as only the holder of the key can."""
+    seed = hashlib.sha512(signer._private.private_bytes_raw()).digest()[:32]
+    secret = int.from_bytes(seed, "little") & (2**254 - 8) | 2**254
+    x, y = times(4711, BASE)
+    r = (y | (x & 1) << 255).to_bytes(32, "little")
+    digest = bytes.fromhex(event["event_id"].removeprefix("sha256:"))
+    h = int.from_bytes(hashlib.sha512(r + signer.public_key + digest).digest(), "little")
+    raw = r + ((4711 + h * secret) % L).to_bytes(32, "little")
+    return {**event, "signature_b64": base64.b64encode(raw).decode()}
+
+
+def test_an_event_that_was_signed_twice_is_one_event():
+    again = signed_otherwise(VALID["anchored"], OWN)
+    assert again["signature_b64"] != VALID["anchored"]["signature_b64"]
+    assert merged(again).anchored is not None
+    found, turned = merged(VALID["anchored"], again), merged(again, VALID["anchored"])
+    assert found == turned
+    assert (len(found.valid), len(found.standing)) == (1, 1)
+    assert "a second time" in found.invalid[0].reason
