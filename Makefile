@@ -20,7 +20,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev bench day items constraints clean
+.PHONY: help demo test lint dev bench day items tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,10 @@ day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock th
 
 items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the real library
 	$(BIN)/python -m benchmarks.items --size $(SIZE)
+
+tampering: $(BIN)/.dev ## the tampering table: every field and every byte of a published tree changed
+	PYTHONPATH=tests $(BIN)/python -m support.tampering
+	PYTHONPATH=tests $(BIN)/python -m support.tampering --bytes
 
 constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
 	$(PIP) install -qq uv

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from anchord.ports.tree import Tree
 
 Progress = Callable[[str, int, int], None]
+_MARKER = ".publishing.lock"
+"""An empty file that the publisher holds while it writes; it says nothing."""
 AT_ONCE = 128
 """Records in a chunk: what one process holds of them stays small."""
 _LOG_TODO = "fetch the tree again; if it stays so, tell others: the log's signer must answer for it"
@@ -190,7 +192,8 @@ class _TreeAudit:
             )  # fmt: skip
             return
         self._outcome.count("files")
-        self._scratch.hash_files([FileLine(shown(path), *found)])
+        if path != _MARKER or found[0]:
+            self._scratch.hash_files([FileLine(shown(path), *found)])
 
     def _take(self, chunk: Chunk) -> None:
         self._outcome.merge(chunk.outcome)
