@@ -44,6 +44,8 @@ class SignedContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Signer(msgspec.Struct, frozen=True):
+    issuer_and_serial: bytes
+    """Body of the signer's name."""
     algorithm: str
     attributes: dict[bytes, bytes]
     """Value by type; each stands once."""
@@ -104,7 +106,7 @@ def _split(token: bytes) -> tuple[list[der.Piece], list[bytes], bytes, _Signer]:
     signers = der.pieces(der.take(rest, der.SET, _A_TOKEN).body)
     if len(signers) != 1 or rest:
         raise VerificationError(f"expected {_A_TOKEN} with one signer, got {len(signers)}")
-    certificates = [piece.raw for piece in der.pieces(carried.body)]
+    certificates = [one.raw for one in der.pieces(carried.body) if one.tag == der.SEQUENCE]
     return parts, certificates, content, _signer(signers[0])
 
 
@@ -119,12 +121,13 @@ def _content(encapsulated: der.Piece) -> bytes:
 def _signer(info: der.Piece) -> _Signer:
     parts = der.pieces(info.body)
     der.take(parts, der.INTEGER, _A_TOKEN)
-    der.take(parts, der.SEQUENCE, f"{_A_TOKEN} whose signer is named by issuer and serial")
+    name = der.take(parts, der.SEQUENCE, f"{_A_TOKEN} whose signer is named by issuer and serial")
     algorithm = _hash_of(der.take(parts, der.SEQUENCE, _A_TOKEN))
     signed = der.take(parts, der.FIRST, f"{_A_TOKEN} with signed attributes")
     der.take(parts, der.SEQUENCE, _A_TOKEN)
     signature = der.take(parts, der.OCTETS, _A_TOKEN).body
-    return _Signer(algorithm, _attributes(signed), der.wrap(der.SET, signed.body), signature)
+    whole = der.wrap(der.SET, signed.body)
+    return _Signer(name.body, algorithm, _attributes(signed), whole, signature)
 
 
 def _attributes(signed: der.Piece) -> dict[bytes, bytes]:
@@ -149,13 +152,18 @@ def _hash_of(identifier: der.Piece) -> str:
 
 
 def _named(signer: _Signer, certificates: list[bytes]) -> bytes:
-    """Return the carried certificate that the signed attributes name by its hash."""
+    """Return the carried certificate that the signed attributes name by its hash.
+
+    It must be the only one of the name that the signer goes by: whoever checks the chain looks for
+    it by that name, and must find no other.
+    """
     names = [
         _ess_hash(signer.attributes[kind], default)
         for kind, default in ((_SIGNING_CERTIFICATE, "sha1"), (_SIGNING_CERTIFICATE_V2, "sha256"))
         if kind in signer.attributes
     ]
-    for certificate in certificates:
+    called = [one for one in certificates if _issuer_and_serial(one) == signer.issuer_and_serial]
+    for certificate in called if len(called) == 1 else []:
         if names and all(hashlib.new(name, certificate).digest() == hashed
                          for name, hashed in names):  # fmt: skip
             return certificate
@@ -163,6 +171,16 @@ def _named(signer: _Signer, certificates: list[bytes]) -> bytes:
         "the token does not carry the certificate that its signature names (ESSCertID): it was "
         "changed, or the authority does not follow RFC 3161"
     )
+
+
+def _issuer_and_serial(certificate: bytes) -> bytes:
+    what = "a certificate"
+    whole = der.pieces(der.only(certificate, der.SEQUENCE, what).body)
+    parts = der.pieces(der.take(whole, der.SEQUENCE, what).body)
+    der.optional(parts, der.FIRST)
+    serial = der.take(parts, der.INTEGER, what)
+    der.take(parts, der.SEQUENCE, what)
+    return der.take(parts, der.SEQUENCE, what).raw + serial.raw
 
 
 def _ess_hash(value: bytes, default: str) -> tuple[str, bytes]:

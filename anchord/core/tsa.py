@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,7 +57,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     imprint: bytes
     """The 32 bytes it is about."""
     time: int
-    """genTime, Unix seconds: they existed before that."""
+    """genTime, Unix seconds, a started one is a whole one: they existed before that."""
     policy: str
     """Object identifier, dotted."""
     serial: int
@@ -172,7 +173,7 @@ def _stated(raw: bytes, name: str) -> Token:
         return Token(
             raw=raw,
             imprint=imprint.message,
-            time=int(info.gen_time.timestamp()),
+            time=ceil(info.gen_time.timestamp()),
             policy=info.policy.dotted_string,
             serial=info.serial_number,
             name=name,

@@ -9,6 +9,8 @@ from hashlib import sha256
 
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,6 +169,31 @@ def dated(content, days_ago):
     """Return a TSTInfo with another genTime."""
     at = dt.datetime.now(dt.UTC) - dt.timedelta(days=days_ago)
     return re.sub(rb"[0-9]{14}Z", at.strftime("%Y%m%d%H%M%SZ").encode(), content, count=1)
+
+
+def test_a_second_certificate_of_the_signers_name_is_not_let_in(token, tmp_path):
+    """A chain checker that looks for the signer by issuer and serial would be led astray."""
+    root = issue("root", None, authority=True)
+    signer = issue("signer", root)
+    raw = signed_again(cms.read_signed(token.raw).content, signer, folder=tmp_path)
+    tsa.check_roots(tsa.read_token(raw, DIGEST), (root.certificate,))
+    first = signer.certificate
+    second = (
+        x509.CertificateBuilder(first.issuer, root.certificate.subject, signer.key.public_key(),
+                                first.serial_number, first.not_valid_before_utc,
+                                first.not_valid_after_utc)
+        .sign(root.key, hashes.SHA256())
+        .public_bytes(Encoding.DER)
+    )  # fmt: skip
+    parts = der.pieces(der.only(raw, der.SEQUENCE, "a token").body)
+    signed_data = der.pieces(der.only(parts[1].body, der.SEQUENCE, "a token").body)
+    body = b"".join(
+        der.wrap(der.FIRST, part.body + second) if part.tag == der.FIRST else part.raw
+        for part in signed_data
+    )
+    both = der.wrap(der.FIRST, der.wrap(der.SEQUENCE, body))
+    with pytest.raises(VerificationError, match="ESSCertID"):
+        tsa.read_token(der.wrap(der.SEQUENCE, parts[0].raw + both), DIGEST)
 
 
 def test_an_intermediate_that_was_over_breaks_the_chain(token, tmp_path):
