@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,9 +23,10 @@ from anchord.errors import (
     DigestMismatchError,
     ProtocolError,
     RefusedError,
+    SignatureError,
     VerificationError,
 )
-from anchord.sandbox.authority import issue
+from anchord.sandbox.authority import Issued, issue
 
 DIGEST = sha256(b"a batch").digest()
 
@@ -39,7 +41,7 @@ def token(local):
     return local.token(DIGEST)
 
 
-def signed_again(content, signer, *more, folder):
+def signed_again(content, signer, *more, folder, algorithm="sha256"):
     """Return a token over other content, or by another certificate."""
     signer.save(folder, "again")
     (folder / "content").write_bytes(content)
@@ -49,7 +51,7 @@ def signed_again(content, signer, *more, folder):
         (folder / "chain.pem").write_bytes(chain)
         beside = ["-certfile", str(folder / "chain.pem")]
     ran = run_openssl(
-        "cms", "-sign", "-binary", "-nodetach", "-cades", "-md", "sha256", "-outform", "DER",
+        "cms", "-sign", "-binary", "-nodetach", "-cades", "-md", algorithm, "-outform", "DER",
         "-econtent_type", "1.2.840.113549.1.9.16.1.4", "-in", str(folder / "content"), *beside,
         "-signer", str(folder / "again.pem"), "-inkey", str(folder / "again.key"),
         "-out", str(folder / "again.tst"),
@@ -169,6 +171,39 @@ def dated(content, days_ago):
     """Return a TSTInfo with another genTime."""
     at = dt.datetime.now(dt.UTC) - dt.timedelta(days=days_ago)
     return re.sub(rb"[0-9]{14}Z", at.strftime("%Y%m%d%H%M%SZ").encode(), content, count=1)
+
+
+def with_key(signer, root, key):
+    """Return the same certificate for another key."""
+    old = signer.certificate
+    builder = x509.CertificateBuilder(
+        old.issuer, old.subject, key.public_key(), old.serial_number,
+        old.not_valid_before_utc, old.not_valid_after_utc,
+    )  # fmt: skip
+    for one in old.extensions:
+        if isinstance(one.value, x509.ExtendedKeyUsage | x509.KeyUsage):
+            builder = builder.add_extension(one.value, one.critical)
+    return Issued(builder.sign(root.key, hashes.SHA256()), key)
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
+def test_signatures_of_rsa_keys_are_checked_too(token, tmp_path, algorithm):
+    root = issue("root", None, authority=True)
+    key = rsa.generate_private_key(65537, 2048)
+    signer = with_key(issue("signer", root), root, key)
+    content = cms.read_signed(token.raw).content
+    raw = signed_again(content, signer, folder=tmp_path, algorithm=algorithm)
+    tsa.check_roots(tsa.read_token(raw, DIGEST), (root.certificate,))
+    with pytest.raises(SignatureError):
+        tsa.read_token(raw[:-1] + bytes([raw[-1] ^ 1]), DIGEST)
+
+
+def test_a_weak_hash_is_refused(token, tmp_path):
+    root = issue("root", None, authority=True)
+    content = cms.read_signed(token.raw).content
+    weak = signed_again(content, issue("signer", root), folder=tmp_path, algorithm="sha1")
+    with pytest.raises(VerificationError, match="known are SHA-256"):
+        tsa.read_token(weak, DIGEST)
 
 
 def test_a_second_certificate_of_the_signers_name_is_not_let_in(token, tmp_path):
