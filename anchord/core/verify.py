@@ -27,7 +27,8 @@ Event (`read_event`)
 12. The key's fingerprint is the one stated, and the key is that of the signer named. A key id
     never stands for two different keys, and what revokes a key in one place revokes it in all.
 13. The subject is this record, by number or id, and the payload names its digest.
-14. `timestamp_anchored`: the proof inside has the hash stated, meets 1 to 4, and ends in a Bitcoin
+14. `timestamp_submitted` names protocol, commitment and proof, and proves no more than that.
+    `timestamp_anchored`: the proof inside has the hash stated, meets 1 to 4, and ends in a Bitcoin
     attestation at the height stated, on the Merkle root stated. `not_before` names a block older
     than that one, whose hash the proof carries below all calendars; each token of `rfc3161` is
     over a message there, of the time stated, and signed by the certificate it carries.

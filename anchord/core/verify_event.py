@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ from anchord.errors import (
     VerificationError,
 )
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 OWN_TYPES = frozenset((SUBMITTED, ANCHORED, WITHDRAWN, CAPTURED, ITEM_STORED))
 """Event types whose id and signature follow anchord's rules; nothing less is accepted of them."""
 
@@ -137,6 +139,8 @@ def _with_payload(event: EventProved, stated: _Event, digest: bytes) -> EventPro
     if kind in CLAIM_TARGETS:
         claim = read_claim(kind, stated.event_id, stated.payload, digest)
         return add(event, claim=claim, facts=claim.facts)
+    if kind == SUBMITTED:
+        _check_submitted(stated)
     if kind == WITHDRAWN:
         withdraws = stated.payload.get("withdraws")
         if not isinstance(withdraws, str):
@@ -257,6 +261,26 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
     return trust, ""
 
 
+class _Submitted(msgspec.Struct):
+    protocol: str
+    calendars: list[str]
+    commitment: str
+    proof_sha256: str
+
+
+def _check_submitted(event: _Event) -> None:
+    """Check what a `timestamp_submitted` says; it proves an intention, so there is no more."""
+    try:
+        stated = msgspec.convert(event.payload, _Submitted)
+    except msgspec.ValidationError as error:
+        raise VerificationError(f"event {event.event_id} lacks a field: {error}") from None
+    hashes = (stated.commitment, stated.proof_sha256)
+    if stated.protocol != "opentimestamps" or not all(_HASH.fullmatch(text) for text in hashes):
+        raise VerificationError(
+            f"event {event.event_id} names no OpenTimestamps commitment and proof by their hashes"
+        )
+
+
 class _Anchored(msgspec.Struct):
     protocol: str
     chain: str
@@ -286,7 +310,8 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
             f"event {event.event_id}: the proof inside is not the one it names by hash"
         )
     proof = read_proof(raw, digest)
-    root = bytes.fromhex(stated.block_merkle_root)[::-1] if _is_hash(stated) else b""
+    is_hash = _HASH.fullmatch(stated.block_merkle_root) is not None
+    root = bytes.fromhex(stated.block_merkle_root)[::-1] if is_hash else b""
     if not any(
         item.message == root and item.attestation.height == stated.block_height
         for item in proof.bitcoin
@@ -310,11 +335,6 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
         witnessed=read_witnessed(raw, stated.block_height, stated.not_before, stated.rfc3161),
     )
     return proof, claims
-
-
-def _is_hash(stated: _Anchored) -> bool:
-    text = stated.block_merkle_root
-    return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
 
 
 def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:

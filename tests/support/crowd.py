@@ -120,7 +120,12 @@ def _valid() -> dict[str, dict[str, Any]]:
     one, two = FakeChain(), FakeChain(time=FIRST_BLOCK + 60)
     first, second = mined(RECORD.digest, one), mined(RECORD.digest, two)
     late = FakeChain(height=120)
-    submitted = {"protocol": "opentimestamps", "calendars": [], "commitment": "00" * 32}
+    submitted = {
+        "protocol": "opentimestamps",
+        "calendars": ["https://calendar.example.org"],
+        "commitment": "00" * 32,
+        "proof_sha256": "11" * 32,
+    }
     events = {
         "anchored": anchored(first, one),
         "anchored by a rival": anchored(second, two, RIVAL),
@@ -203,6 +208,8 @@ def _powerless() -> dict[str, dict[str, Any]]:
         "receipt of another": created(receipt=receipt(OTHER.digest)),
         "record changed": created(canonical_record={"a": 1}),
         "bad relation": citation("likes"),
+        "submits nothing": sign(body_of(RECORD, OWN, {"protocol": "opentimestamps"},
+                                        event_type=SUBMITTED), OWN),
         "a withdrawal of nothing": withdrawal(RECORD, OWN, "sha256:" + "0" * 64),
     }  # fmt: skip
 

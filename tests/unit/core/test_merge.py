@@ -191,6 +191,7 @@ REASONS = {
     "receipt of another": "was not made by key",
     "record changed": "was changed",
     "bad relation": "expected one of supports",
+    "submits nothing": "lacks a field",
 }
 
 
