@@ -294,3 +294,9 @@ def test_sizes_that_are_none_are_refused(whole, old):
 def test_swapped_sizes_are_told(whole):
     result = whole.run("ledger", "consistency", "600", "300")
     assert (result.exit_code, "swap them" in result.stderr) == (1, True)
+
+
+def test_show_tells_where_a_records_events_stand(whole):
+    found = whole.json("show", FIRST)["log"]
+    assert [(one["index"], one["checkpoint"]) for one in found] == [(0, 300), (300, 600)]
+    assert "2 of 2 events in signed checkpoints (entries 0, 300)" in whole.run("show", FIRST).stdout

@@ -164,9 +164,11 @@ class Story:
         sandbox.mine(7)
         self.tell("run-once", "--wait", "--deadline", "90")
         self.tell("ledger check")
-        self.tell("sandbox fault", "node", "warm-up")
-        self.tell("ledger check", code=3)
-        self.tell("sandbox fault", "--clear")
+        headers = self.folder / "headers.bin"
+        whole = headers.read_bytes()
+        headers.write_bytes(whole[:160])
+        self.tell("ledger check", "--offline", code=3)
+        headers.write_bytes(whole)
         with open_app(str(self.config)) as app:
             (first, *_) = app.store.log.checkpoints()
             self._date_checkpoint(app, 5, first.size)

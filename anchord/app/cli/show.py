@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli import show_claims, show_witnesses, storage_record
+from anchord.app.cli import show_claims, show_log, show_witnesses, storage_record
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.references import find_records, name_of
 from anchord.app.wiring import App, chain_name, open_app
@@ -94,6 +94,7 @@ def describe(app: App, record: StoredRecord, *, full: bool) -> dict[str, Any]:
         "batches": [_batch(app, batch) for batch in batches],
         "stored": stored,
         "claims": claims,
+        "log": show_log.describe(app, record),
         "events": [_event(one, gone, full=full) for one, gone in whole],
     }
     if full:
@@ -240,6 +241,7 @@ def _lines(document: dict[str, Any], now: str) -> Iterator[str]:
         yield from _batch_lines(batch, document["events"])
     yield from storage_record.lines(document["stored"], now)
     yield from show_claims.lines(document["claims"])
+    yield from show_log.lines(document["log"])
     if document["events"]:
         yield ""
     for one in document["events"]:
