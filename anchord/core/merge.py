@@ -27,7 +27,8 @@ from anchord.core.canonical import digest_of
 from anchord.core.equivocation import Equivocation, equivocations
 from anchord.core.registry_events import CREATED, check_created, why_not_counted
 from anchord.core.trust import Keys, Trust
-from anchord.core.verify_event import EventProved, read_event, withdrawn
+from anchord.core.verify import read_proof
+from anchord.core.verify_event import EventProved, ProofReader, read_event, withdrawn
 from anchord.errors import DigestMismatchError, RefusedError, VerificationError
 
 MERGE_VERSION = "anchord-merge-v1"
@@ -87,6 +88,7 @@ def merge(
     canonical: bytes | None,
     events: Iterable[Mapping[str, Any]],
     keys: Keys,
+    proofs: ProofReader = read_proof,
 ) -> Merged:
     """Return what `events` come to for the record `digest`.
 
@@ -96,6 +98,7 @@ def merge(
         canonical: its canonical bytes, where they are known.
         events: in any order, as often as they like.
         keys: the keyring; keys that only the evidence states make nothing valid.
+        proofs: reads the proofs inside.
 
     Raises:
         DigestMismatchError: the canonical bytes are not those of the digest.
@@ -106,7 +109,7 @@ def merge(
         )
     texts = {json.dumps(event, sort_keys=True) for event in events}
     # Judged in one spelling, so that a reason does not depend on how somebody ordered the keys.
-    verdicts = [_judge(text, digest, number, keys) for text in sorted(texts)]
+    verdicts = [_judge(text, digest, number, keys, proofs) for text in sorted(texts)]
     return _reduce(sorted(_one_by_id(verdicts), key=_place))
 
 
@@ -135,10 +138,12 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return Doubted(event_id=_name(self.event), reason=self.reason, event=self.event)
 
 
-def _judge(text: str, digest: bytes, number: str | None, keys: Keys) -> _Verdict:
+def _judge(
+    text: str, digest: bytes, number: str | None, keys: Keys, proofs: ProofReader
+) -> _Verdict:
     event: dict[str, Any] = json.loads(text)
     try:
-        proved = read_event(event, digest, number, keys)
+        proved = read_event(event, digest, number, keys, proofs)
         reason = proved.reason
         if "signature_b64" not in event:
             reason = why_not_counted(event, digest, keys) or ""

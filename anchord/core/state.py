@@ -16,6 +16,8 @@ from anchord.core.event import CAPTURED, ITEM_STORED, SUBMITTED, TIMESTAMPS, WIT
 from anchord.core.merge import MERGE_VERSION, Doubted, Merged, MergedEvent, merge
 from anchord.core.registry_events import CREATED, is_snapshot
 from anchord.core.trust import Keys
+from anchord.core.verify import read_proof
+from anchord.core.verify_event import ProofReader
 
 STATE_TYPE = "pith_open_graph_state"
 STATE_VERSION = "1.0"
@@ -23,9 +25,9 @@ _WHOLE_PROOF = "proof_b64"
 """Stays in the bundle: a state says what stands, the bundle proves it."""
 
 
-def merge_bundle(bundle: Bundle, keys: Keys) -> Merged:
+def merge_bundle(bundle: Bundle, keys: Keys, proofs: ProofReader = read_proof) -> Merged:
     """Return what a bundle's events come to."""
-    return merge(bundle.digest, bundle.number, bundle.canonical, bundle.events, keys)
+    return merge(bundle.digest, bundle.number, bundle.canonical, bundle.events, keys, proofs)
 
 
 def state_of(bundle: Bundle | bytes, keys: Keys) -> dict[str, Any]:
@@ -41,7 +43,11 @@ def state_of(bundle: Bundle | bytes, keys: Keys) -> dict[str, Any]:
     """
     if isinstance(bundle, bytes):
         bundle = read_bundle(bundle)
-    merged = merge_bundle(bundle, keys)
+    return state_of_merged(bundle, merge_bundle(bundle, keys))
+
+
+def state_of_merged(bundle: Bundle, merged: Merged) -> dict[str, Any]:
+    """Return the state of a bundle's record, whose events have been merged."""
     name = {"record_id": record_id(bundle.digest)}
     if bundle.number is not None:
         name = {"pith_number": bundle.number}

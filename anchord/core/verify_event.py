@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -85,10 +85,25 @@ class _Event(msgspec.Struct):
     subject_record_id: str | None = None
 
 
+ProofReader = Callable[[bytes, bytes], Proof]
+"""(an `.ots`, the digest it has to start at) -> what it proves, or an error as of `read_proof`."""
+
+
 def read_event(
-    event: Mapping[str, Any], digest: bytes, number: str | None, keys: Keys
+    event: Mapping[str, Any],
+    digest: bytes,
+    number: str | None,
+    keys: Keys,
+    proofs: ProofReader = read_proof,
 ) -> EventProved:
     """Return what one event proves about the record `digest` (obligations 10 to 15).
+
+    Args:
+        event: as it came.
+        digest: of the record.
+        number: its Pith Number, where it has one.
+        keys: what signatures are checked with.
+        proofs: reads the proof inside; one that remembers what many proofs share is faster.
 
     Raises:
         VerificationError: it is signed by anchord's rules, or claims to be, and breaks one.
@@ -124,14 +139,17 @@ def read_event(
         ),
         stated,
         digest,
+        proofs,
     )
 
 
-def _with_payload(event: EventProved, stated: _Event, digest: bytes) -> EventProved:
+def _with_payload(
+    event: EventProved, stated: _Event, digest: bytes, proofs: ProofReader
+) -> EventProved:
     """Return the event with what its payload says, held against the record."""
     kind, add = stated.event_type, msgspec.structs.replace
     if kind == ANCHORED:
-        proof, claims = _anchored(stated, digest)
+        proof, claims = _anchored(stated, digest, proofs)
         return add(event, proof=proof, claims=claims, facts=_block_facts(stated))
     if kind in (CAPTURED, ITEM_STORED):
         stored = read_stored(kind, stated.event_id, stated.payload, digest, stated.created_at)
@@ -295,7 +313,7 @@ class _Anchored(msgspec.Struct):
     rfc3161: list[StatedToken] = []
 
 
-def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
+def _anchored(event: _Event, digest: bytes, proofs: ProofReader) -> tuple[Proof, Claims]:
     """Check a `timestamp_anchored` payload against the proof it carries (14)."""
     try:
         stated = msgspec.convert(event.payload, _Anchored)
@@ -309,7 +327,7 @@ def _anchored(event: _Event, digest: bytes) -> tuple[Proof, Claims]:
         raise DigestMismatchError(
             f"event {event.event_id}: the proof inside is not the one it names by hash"
         )
-    proof = read_proof(raw, digest)
+    proof = proofs(raw, digest)
     is_hash = _HASH.fullmatch(stated.block_merkle_root) is not None
     root = bytes.fromhex(stated.block_merkle_root)[::-1] if is_hash else b""
     if not any(
