@@ -49,6 +49,7 @@ def document(place, *words, code=0):
 def test_show_and_status_tell_of_both(place):
     (batch,) = document(place, "show", NAME)["batches"]
     assert batch["not_before"]["height"] < batch["block"]["height"]
+    assert batch["not_before"]["signed"] is True
     (token,) = batch["tokens"]
     assert token["signed_by"] == "CN=anchord sandbox time stamps"
     text = run("-c", place[1], "show", NAME).stdout
@@ -170,7 +171,7 @@ def test_an_authority_that_is_away_is_told_and_holds_up_nothing(place):
     assert run("-c", config, "add", str(folder / "two.jsonl")).exit_code == 0
     assert run("-c", config, "run-once").exit_code == 3
     (batch,) = document(place, "show", "2507.00002v1")["batches"]
-    assert batch["state"] == "submitted"
+    assert (batch["state"], batch["not_before"]["signed"]) == ("submitted", False)
     (token,) = batch["tokens"]
     assert (token["time"], token["attempts"]) == (None, 1)
     text = run("-c", config, "show", "2507.00002v1").stdout

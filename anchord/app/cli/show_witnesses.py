@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from anchord.app.cli.output import utc
 from anchord.core.header import display
 from anchord.core.tsa import read_token
+from anchord.engine.ledger import live_anchored
 from anchord.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -24,7 +26,12 @@ def describe(app: App, batch: Batch) -> dict[str, Any]:
     before = None
     if batch.not_before_height is not None and batch.trailer is not None:
         carried = display(batch.trailer[-_HASH:])
-        before = {"height": batch.not_before_height, "hash": carried}
+        stated = {"block_height": batch.not_before_height, "block_hash": carried}
+        signed = any(
+            json.loads(series.payload).get("not_before") == stated
+            for series in live_anchored(app.store, batch.id)
+        )
+        before = {"height": batch.not_before_height, "hash": carried, "signed": signed}
     tokens = [_token(one, batch.root) for one in app.store.tokens.of_batch(batch.id)]
     return {"not_before": before, "tokens": tokens}
 
@@ -54,7 +61,8 @@ def batch_lines(batch: dict[str, Any]) -> Iterator[str]:
     """Yield what people read below a batch."""
     before = batch["not_before"]
     if before:
-        yield f"  not before  block {before['height']}, whose hash is in it"
+        said = "" if before["signed"] else "; no signed event says so"
+        yield f"  not before  block {before['height']}, whose hash is in it{said}"
     for token in batch["tokens"]:
         if token["time"]:
             yield f"  token       existed before {token['time']}, says {token['signed_by']}"
