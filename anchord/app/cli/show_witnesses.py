@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from anchord.app.cli.output import utc
 from anchord.core.header import display
 from anchord.core.tsa import read_token
-from anchord.engine.ledger import live_anchored
 from anchord.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ _HASH = 32
 
 def describe(app: App, batch: Batch) -> dict[str, Any]:
     """Return the block a batch is younger than, and its tokens, with stable keys."""
+    from anchord.engine.ledger import live_anchored
+
     before = None
     if batch.not_before_height is not None and batch.trailer is not None:
         carried = display(batch.trailer[-_HASH:])
