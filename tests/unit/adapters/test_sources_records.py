@@ -253,7 +253,7 @@ def test_a_bundle_bigger_than_a_record_may_be_comes_in(tmp_path):
 
 
 BAD_BUNDLES = {
-    "no record": ({"canonical_record": None}, "JSON object"),
+    "no record": ({"canonical_record": None}, "whole bundle"),
     "other hash": ({"canonical_sha256": "11" * 32}, "stated SHA-256"),
     "other number": ({"pith_number": "pith:2024:" + "B" * 26}, "Pith Number"),
     "other short number": ({"short_pith_number": "pith:AAAAAAAA"}, "short_pith_number"),
