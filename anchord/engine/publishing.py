@@ -70,6 +70,8 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "mirror"
     anchored_only: bool = False
     """Leave out records that no block holds yet."""
+    expected: int = 0
+    """How many records there are, for progress."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,8 +148,7 @@ class _Publishing:
 
     def put_records(self) -> None:
         """Write every record's files."""
-        waiting, _ = self._store.records.waiting()
-        anchored_only = self._options.anchored_only
+        anchored_only, expected = self._options.anchored_only, self._options.expected
         done = 0
         groups = all_bundles(self._store, self._keyring, anchored_only=anchored_only)
         if not anchored_only:
@@ -156,7 +157,7 @@ class _Publishing:
             for item in group:
                 self._put_record(item)
             done += len(group)
-            self._on_progress("bundles", done, max(done, waiting))
+            self._on_progress("bundles", done, max(done, expected))
         done = 0
         for group in all_ots(self._store, anchored_only=anchored_only):
             for item in group:

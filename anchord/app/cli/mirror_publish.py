@@ -98,6 +98,7 @@ def _publish(
         base_url=None if base_url is None else checked(base_url, "--base-url"),
         status=status,
         anchored_only=anchored_only,
+        expected=app.store.records.waiting()[0] + sum(app.store.counts.by_state().values()),
     )
     keys = Keys(app.keyring)
     with TreeOutput(folder, force=force, private=_private(app)) as sink:
