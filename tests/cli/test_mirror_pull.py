@@ -241,56 +241,6 @@ def test_without_validators_what_just_came_is_not_fetched_again(place, tree, tmp
         assert site.paths()[asked:] == ["pith-mirrors.json"]
 
 
-@pytest.mark.shared_data
-def test_the_registrys_bundle_and_state_are_taken_and_compared(place, tmp_path, shared_data):
-    served = tmp_path / "registry"
-    served.mkdir()
-    manifest = json.loads((shared_data / "pith-mirrors.json").read_bytes())
-    line = (shared_data / "pith-records.jsonl").read_text().splitlines()[0]
-    record = json.loads(line)
-    with StaticSite(served) as site:
-        text = json.dumps(manifest).replace("https://pith.science", site.url)
-        (served / "pith-mirrors.json").write_text(text)
-        number = record["pith_number"]
-        at = served / "pith" / number.rpartition(":")[2]
-        at.mkdir(parents=True)
-        bundle = {
-            "bundle_type": "pith_open_graph_bundle",
-            "bundle_version": "1.0",
-            "pith_number": number,
-            "short_pith_number": f"pith:{number.rpartition(':')[2][:8]}",
-            "canonical_record": record["canonical_record"],
-            "canonical_sha256": record["canonical_sha256"],
-            "source": record["canonical_record"]["source"],
-            "source_aliases": [],
-            "events": [],
-            "novel": {"kept": True},
-        }
-        (at / "bundle.json").write_text(json.dumps(bundle))
-        state = {
-            "state_type": "pith_open_graph_state",
-            "pith_number": number,
-            "merge_version": "pith-open-graph-merge-v1",
-            "event_count": 0,
-            "valid_event_count": 0,
-            "invalid_event_count": 0,
-            "equivocation_count": 0,
-            "current": {"canonical_record": record["canonical_record"], "source_aliases": []},
-        }
-        (at / "state.json").write_text(json.dumps(state))
-        assert pull(place, site.url, "--record", number)["counts"] == {}
-        state["event_count"] = 3
-        (at / "state.json").write_text(json.dumps(state))
-        (at / "bundle.json").write_text(json.dumps({**bundle, "novel": 2}))
-        found = pull(place, site.url, "--record", number)
-        assert found["counts"] == {"state-differs": 1}
-        assert "event_count 3" in found["differences"][0]["what"]
-        state["current"]["canonical_record"] = {"another": "record"}
-        (at / "state.json").write_text(json.dumps(state))
-        (at / "bundle.json").write_text(json.dumps({**bundle, "novel": 3}))
-        assert "state-false" in pull(place, site.url, "--record", number, code=1)["counts"]
-
-
 # ---------------------------------------------------------------------- what is false
 
 
