@@ -347,3 +347,20 @@ def test_whenever_it_dies_files_are_whole_and_the_next_time_mends_it(place, tmp_
             assert hashlib.sha256(files[path]).hexdigest() == line["sha256"]
         assert not [path for path in files if ".part" in path or ".publishing" in path]
     assert 5 < deaths < 18
+
+
+def test_what_a_killed_publisher_left_is_cleared(place, tree):
+    place.anchor(sample(1))
+    (tree / ".publishing").mkdir(parents=True)
+    (tree / ".publishing.lock").touch()
+    (tree / ".publishing" / "put-00.jsonl").write_text("garbage\n")
+    (tree / "index").mkdir()
+    half = [tree / ".index.json.99.part", tree / "index" / ".00.jsonl.99.part"]
+    for path in half:
+        path.write_text("{")
+    publish_tree(place, tree)
+    assert not [path for path in half if path.exists()]
+    assert not (tree / ".publishing").exists()
+    assert set(index_lines(tree)) == {
+        path for path in tree_files(tree) if not path.startswith("index")
+    }
