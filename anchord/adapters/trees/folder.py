@@ -27,6 +27,8 @@ class FolderTree:
         if not folder.is_dir():
             raise ConfigError(f"{folder} is no folder: name the one that was published or exported")
         self._root = os.path.realpath(folder)
+        self._entered = ("", self._root)
+        """The folder that was read from last, and where it really is: files come by folder."""
 
     def walk(self) -> Iterator[str]:
         """Yield the path of every file, in the order of their text.
@@ -95,16 +97,25 @@ class FolderTree:
             OSError: it is not there or cannot be read.
             RefusedError: the path leads out, or to something that is no file.
         """
-        named = os.path.join(self._root, path)  # noqa: PTH118 - called for every file of a tree
-        real = os.path.realpath(named)
-        if not real.startswith(self._root.rstrip("/") + "/"):
-            raise RefusedError(f"{_shown(path)} leads out of {self.name}: it is not followed")
+        folder, _, name = path.rpartition("/")
+        if folder != self._entered[0]:
+            self._entered = (folder, self._inside(folder, path))
+        real = f"{self._entered[1]}/{name}"
+        if Path(real).is_symlink() or name in ("", ".", ".."):
+            real = self._inside(path, path)
         # Opening a pipe would wait for whoever writes into it.
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise RefusedError(f"{_shown(path)} is no file but something else: it is not read")
         return os.fdopen(descriptor, "rb")
+
+    def _inside(self, path: str, whole: str) -> str:
+        """Return where a path really leads, which must be within the tree."""
+        real = os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118 - called a lot
+        if real != self._root and not real.startswith(self._root.rstrip("/") + "/"):
+            raise RefusedError(f"{_shown(whole)} leads out of {self.name}: it is not followed")
+        return real
 
 
 def _shown(path: str) -> str:

@@ -7,6 +7,7 @@ block is asked for once, whatever the number of records that rest on it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,7 @@ from anchord.core.standing import Standing
 from anchord.core.state import merge_bundle
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify_event import EventProved, read_event
+from anchord.engine.audit.fast_proofs import ProofReader
 from anchord.engine.audit.tree_keys import differing
 from anchord.engine.audit.tree_words import KEY_TODO, code_of, key_words
 from anchord.errors import RefusedError, VerificationError
@@ -87,6 +89,7 @@ class BundleAuditor:
         given: keys the person who asks has named.
         claimed: keys the tree around the bundles states.
         outcome: where findings and counts go.
+        proofs: reads proofs, and may remember those of other bundles.
     """
 
     def __init__(
@@ -95,7 +98,9 @@ class BundleAuditor:
         given: Sequence[PublicKey],
         claimed: Sequence[PublicKey],
         outcome: Outcome,
+        proofs: ProofReader | None = None,
     ) -> None:
+        self._proofs = proofs or ProofReader()
         self._keyring, self._given, self._claimed = keyring, given, claimed
         self._outcome = outcome
 
@@ -142,7 +147,7 @@ class BundleAuditor:
 
     def _merge(self, subject: str, bundle: Bundle, keys: Keys) -> Merged:
         """Return what the events come to; note all that does not hold or cannot be checked."""
-        merged = merge_bundle(bundle, keys)
+        merged = merge_bundle(bundle, keys, self._proofs)
         for doubted in merged.invalid:
             self._outcome.find(
                 _why_invalid(doubted, bundle, keys), Severity.BROKEN, Part.EVENT,
@@ -301,11 +306,9 @@ def _source(bundle: Bundle) -> str:
 
 def _added_at(bundle: Bundle) -> int | None:
     """Return the earliest moment that an alias or an event states."""
-    stated = [item.get("created_at") for item in (*bundle.aliases, *bundle.events)]
-    found = []
-    for text in stated:
-        try:
-            found.append(seconds(text) if isinstance(text, str) else None)
-        except VerificationError:
-            continue
-    return min((at for at in found if at is not None), default=None)
+    stated = {item.get("created_at") for item in (*bundle.aliases, *bundle.events)}
+    # As text they are in the order of time, those that are moments.
+    for text in sorted(text for text in stated if isinstance(text, str)):
+        with contextlib.suppress(VerificationError):
+            return seconds(text)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zipfile
 from collections.abc import Sequence
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
 
 MAX_ZIP_BYTES = 1 << 30
 _TODO = "download the item again from archive.org"
+
+
+class _Signer(msgspec.Struct):
+    key_id: str
+
+
+class _Signed(msgspec.Struct):
+    signer: _Signer
 
 
 class ItemAuditor:
@@ -81,6 +90,8 @@ class ItemAuditor:
             raw = self._tree.read(path, MAX_MANIFEST_BYTES)
             if raw is None:
                 return  # whoever hashes it says that it went away
+            if not self._known(path, raw):
+                return
             day = read_day_manifest(raw, self._keys.keys)
             respelled = raw.strip() != canonical_body(msgspec.json.decode(raw))
         except AnchordError as error:
@@ -102,6 +113,20 @@ class ItemAuditor:
                 f"it is the manifest of item {day.identifier}",
             )  # fmt: skip
         self._files(head + slash, day)
+
+    def _known(self, path: str, raw: bytes) -> bool:
+        """Tell whether a manifest can be checked at all; without its key it can be neither."""
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            key_id = msgspec.json.decode(raw, type=_Signed).signer.key_id
+            if self._keys.keys.find(key_id) is None:
+                self._outcome.doubt("day manifests are signed by keys nobody gave: " + KEY_TODO)
+                self._outcome.find(
+                    "manifest-unverified", Severity.WARNING, Part.MANIFEST, path,
+                    f"it is signed by key {key_id:.100}, which is not known",
+                    "give the key with --key if you believe who published it",
+                )  # fmt: skip
+                return False
+        return True
 
     def _files(self, folder: str, day: DayManifest) -> None:
         for file in day.files:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from anchord.core.bundle import BUNDLE_TYPE, MAX_BUNDLE_BYTES, Bundle
-from anchord.core.canonical import pith_suffix
+from anchord.core.bundle import BUNDLE_TYPE, MAX_BUNDLE_BYTES
+from anchord.core.canonical import canonical_bytes, pith_suffix
 from anchord.core.event import ITEM_STORED
 from anchord.core.finding import Part, Severity
 from anchord.core.keyring import Keyring
 from anchord.core.proof import MAX_PROOF_BYTES
-from anchord.core.state import state_bytes
+from anchord.core.state import state_bytes, state_of_merged
 from anchord.core.trust import Keys
-from anchord.core.verify import read_proof
 from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, well_written
+from anchord.engine.audit.fast_proofs import ProofReader
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.tree_inclusion import InclusionAuditor
 from anchord.engine.audit.tree_scratch import FileLine
@@ -93,12 +93,13 @@ class RecordAuditor:
             Keys(Keyring(published)) if published else Keys(context.keyring, context.given)
         )
         self._inclusion = InclusionAuditor(context)
+        self._proofs = ProofReader()
         self._begin()
 
     def _begin(self) -> None:
         context, self._outcome = self._context, Outcome(self._context.options)
         self._bundles = BundleAuditor(
-            context.keyring, context.given, context.claimed, self._outcome
+            context.keyring, context.given, context.claimed, self._outcome, self._proofs
         )
         self._inclusion.outcome = self._outcome
         self._chunk = Chunk(self._outcome, [], [], [], [], [], [])
@@ -182,18 +183,20 @@ class RecordAuditor:
         self._outcome.count("records")
         self._chunk.bundles.append((found.digest, shown(path)))
         self._check_name(path, found)
-        self._check_spelling(path, files[name], found)
-        if self._context.indexed and placed(path):
+        if not self._context.indexed:
+            self._check_spelling(path, files[name], found)
+        elif placed(path):
             self._check_company(path, found, files)
         mine = self._inclusion.check(found)
         self._chunk.events.extend((d, s, found.subject) for d, s, _ in mine.entries)
+        self._chunk.events.extend((digest, None, found.subject) for digest in _doubted(found))
         self._chunk.bare.extend((digest, found.subject) for digest in mine.bare)
         self._chunk.members.extend(_members(found))
         paths = found.paths
         if PROOF in files:
             paths = (*paths, *self._check_proof(unit.folder + PROOF, files[PROOF], found))
-        if STATE in files and found.bundle is not None:
-            self._check_state(unit.folder + STATE, files[STATE], found.bundle)
+        if STATE in files:
+            self._check_state(unit.folder + STATE, files[STATE], found)
         sound = found.standing.sound and self._outcome.broken == before
         self._chunk.examined.append(
             found._replace(
@@ -246,7 +249,7 @@ class RecordAuditor:
         try:
             if len(raw) > MAX_PROOF_BYTES:
                 raise RefusedError(f"expected a proof of at most {MAX_PROOF_BYTES:,} bytes")
-            proof = read_proof(raw, found.digest)
+            proof = self._proofs(raw, found.digest)
         except AnchordError as error:
             self._find(code_of(error, "proof"), Part.PROOF, path, str(error))
             return []
@@ -260,21 +263,27 @@ class RecordAuditor:
         self._outcome.count("proofs", len(known))
         return known
 
-    def _check_state(self, path: str, raw: bytes, bundle: Bundle) -> None:
+    def _check_state(self, path: str, raw: bytes, found: Examined) -> None:
         """Hold a state against what the merge makes of the bundle, under the publisher's keys."""
+        bundle, merged = found.bundle, found.merged
+        if bundle is None or merged is None:
+            return
         try:
-            expected = state_bytes(bundle, self._publisher)
+            # Whoever has the keys of a bundle's events merges it alike: mostly once is enough.
+            expected = canonical_bytes(state_of_merged(bundle, merged)) + b"\n"
+            if raw != expected:
+                expected = state_bytes(bundle, self._publisher)
         except AnchordError as error:
             self._find(code_of(error, "state"), Part.STATE, path, str(error))
             return
         if raw != expected:
-            place = next((n for n, (a, b) in enumerate(zip(raw, expected, strict=False)) if a != b),
-                         min(len(raw), len(expected)))  # fmt: skip
+            pairs = enumerate(zip(raw, expected, strict=False))
+            place = next((n for n, (a, b) in pairs if a != b), min(len(raw), len(expected)))
             self._find(
                 "state-differs", Part.STATE, path,
                 f"the bundle beside it gives another state: byte {place} is the first that "
-                f"differs, there is {raw[place:place + 40]!r}, expected "
-                f"{expected[place:place + 40]!r}",
+                f"differs, there is {raw[place : place + 40]!r}, expected "
+                f"{expected[place : place + 40]!r}",
             )  # fmt: skip
 
     def _find(self, code: str, part: Part, path: str, what: str) -> None:
@@ -284,6 +293,13 @@ class RecordAuditor:
 def placed(path: str) -> bool:
     """Tell whether a bundle lies where a published tree has bundles."""
     return path.endswith("/" + BUNDLE) and path.startswith(("pith/", "record/"))
+
+
+def _doubted(found: Examined) -> Iterator[bytes]:
+    """Yield the digests of signed events that are there, and that no trusted key vouches for."""
+    for one in found.merged.unverified if found.merged is not None else ():
+        if "signature_b64" in one.event:  # so its id has been recomputed
+            yield bytes.fromhex(one.event_id.removeprefix("sha256:"))
 
 
 def _members(found: Examined) -> Iterator[tuple[str, str, str, bytes]]:

@@ -107,7 +107,7 @@ class Scratch:
         rows = self._base.execute(
             "SELECT e.digest, e.subject, l.digest IS NOT NULL FROM events e"
             " LEFT JOIN entries l ON l.digest = e.digest"
-            " WHERE l.digest IS NULL OR (e.signature IS NOT NULL AND e.signature <> l.signature)"
+            " WHERE e.signature IS NOT NULL AND (l.digest IS NULL OR e.signature <> l.signature)"
             " ORDER BY e.subject, e.digest"
         )
         for digest, subject, other in rows:
