@@ -25,7 +25,8 @@ def test_a_store_with_one_of_everything_is_sound(place):
     assert report.completeness.stored == {"not stored": 3, "stored": 2}
     assert report.coverage.signatures == report.coverage.events > 10
     assert report.coverage.checkpoints >= 2
-    assert report.checkpoint and report.chain == "bitcoin-regtest"
+    assert report.checkpoint
+    assert report.chain == "bitcoin-regtest"
     assert [f.code for f in report.findings if f.severity is Severity.NOTE] == ["not-covered"]
 
 
@@ -37,8 +38,6 @@ def test_a_reorganisation_that_was_withdrawn_and_anchored_again_is_sound(tmp_pat
 
 
 def test_without_headers_nothing_is_anchored_and_the_result_says_so(place):
-    from anchord.engine.audit.store import audit_store  # noqa: F401
-
     empty = place.chain.__class__(height=0)
     report = audit(place, chain=empty)
     assert report.result == "not proved"
@@ -95,7 +94,8 @@ def test_since_a_checkpoint_only_what_is_new_is_verified(tmp_path):
     assert again.completeness == first.completeness
     place.anchor(sample(20), sample(21))
     later = audit(place, since=first.checkpoint.encode())
-    assert broken(later) == {} and later.result == "sound"
+    assert broken(later) == {}
+    assert later.result == "sound"
     assert later.coverage.records == 2
     assert later.completeness == audit(place).completeness
     assert "checkpoint given" in (later.sampled or "")

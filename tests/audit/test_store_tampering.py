@@ -1,5 +1,7 @@
 """Whatever is changed, dropped, repeated, reordered or swapped in a store is found, and named."""
 
+# ruff: noqa: E501, ISC004, S608 -- a table of SQL statements
+
 from __future__ import annotations
 
 import pytest

@@ -1,10 +1,10 @@
 """Opening a store to be read only: nothing is written, made or migrated, whoever asks.
 
-SQLite in WAL mode keeps two files beside the database. While a pass runs they are there and are
-shared; after the last connection closed they are gone, and a reader in a folder that may be written
-makes them and removes them again. Where the folder cannot be written and no `-wal` is there, all
-of the store is in the one file, which then is read as immutable
-(https://www.sqlite.org/wal.html#read_only_databases).
+SQLite in WAL mode keeps two files beside the database (https://www.sqlite.org/wal.html). While they
+are there, they are shared with whoever writes. Where they are not there, a connection that might
+write, and is forbidden to, makes them and takes them away again when it closes last; one that could
+not write would leave them behind. In a folder that cannot be written all of the store is in the one
+file, which then is read as immutable.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
     whole = path.resolve()
 
     def opened() -> sqlite3.Connection:
-        address = f"{whole.as_uri()}?mode=ro"
-        if not os.access(whole.parent, os.W_OK) and not Path(f"{whole}-wal").exists():
-            address += "&immutable=1"
+        address = f"{whole.as_uri()}?mode={_mode(whole)}"
         connection = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False
         )
@@ -104,6 +102,15 @@ def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
         return connection
 
     return opened
+
+
+def _mode(whole: Path) -> str:
+    if Path(f"{whole}-wal").exists():
+        return "ro"
+    return "rw" if os.access(whole.parent, os.W_OK) and os.access(whole, os.W_OK) else _FROZEN
+
+
+_FROZEN = "ro&immutable=1"
 
 
 def _begin(connection: Any) -> None:

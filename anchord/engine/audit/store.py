@@ -21,7 +21,7 @@ from anchord.engine.audit.store_blocks import Blocks
 from anchord.engine.audit.store_foreign import paths_in
 from anchord.engine.audit.store_frame import RESTORE, UNREADABLE, Frame, unreadable
 from anchord.engine.audit.store_ledger import LedgerAudit, series_lengths
-from anchord.engine.audit.store_plan import draw, jobs
+from anchord.engine.audit.store_plan import draw, impossible, jobs
 from anchord.engine.audit.store_pool import outcomes
 from anchord.engine.audit.store_storage import FileAudit
 
@@ -151,7 +151,13 @@ class _Audit:
         self, open_store: Callable[[], ReadingStore], frame: Frame, on_progress: Progress
     ) -> None:
         last = self._store.audit.last_record()
-        plan = jobs(self._store.audit.spans(), last)
+        spans = self._store.audit.spans()
+        for span in impossible(spans, last):
+            what = f"it names records {span.first} to {span.last}, the last one is {last}"
+            self._outcome.find("tile-damaged", Severity.BROKEN, Part.BATCH,
+                               f"batch {span.batch_id}, tile {span.tile}", what,
+                               RESTORE)  # fmt: skip
+        plan = jobs(spans, last)
         for found in outcomes(open_store, frame, plan):
             self._outcome.merge(found)
             on_progress("audit records", self._outcome.counted("records_counted"), last)

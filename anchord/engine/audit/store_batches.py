@@ -100,17 +100,20 @@ class BatchAudit:
             what = f"the file that was brought is about {begun.digest.hex()}, the batch of "
             self._broken("adopted-file-differs", batch, what + batch.root.hex())
             return
-        # A path that led nowhere was taken out; nothing else ever is.
+        self._contained(batch, attestations(begun.timestamp), "the file that was brought attests")
+
+    def _contained(self, batch: Batch, found: Sequence[Found], whose: str) -> None:
+        """A proof only grows: what led nowhere was taken out, nothing else ever is."""
         kept = {(one.message, one.attestation) for one in self._paths(batch)}
-        for one in attestations(begun.timestamp):
-            key = (one.attestation.height or 0, one.message)
+        for one in found:
             if (one.message, one.attestation) in kept:
                 continue
             self._blocks.look([one])
+            key = (one.attestation.height or 0, one.message)
             verdict = self._blocks.verdicts.get(key)
-            if verdict is None or verdict.state == "confirmed":
-                what = f"the file that was brought attests {one.message.hex():.64}, its proof not"
-                self._broken("adopted-file-differs", batch, what)
+            if verdict is None or verdict.state in ("confirmed", "shallow"):
+                what = f"{whose} {one.attestation.kind} of {one.message.hex():.64}, its proof not"
+                self._broken("batch-proof-wrong", batch, what)
 
     def _paths(self, batch: Batch) -> Sequence[Found]:
         try:
@@ -142,6 +145,7 @@ class BatchAudit:
             return
         if live:
             self._blocks.look(found)
+            self._contained(batch, found, f"series {series.id} signed")
 
     def _state(self, batch: Batch, live: Sequence[Series]) -> None:
         if batch.state is not BatchState.ANCHORED:

@@ -21,9 +21,9 @@ def jobs(spans: Sequence[Span], last: int) -> Iterator[Job]:
 
     Args:
         spans: of all tiles, by first record.
-        last: highest row id; ids that tiles name beyond it are covered, too.
+        last: highest row id of a record.
     """
-    end = max([last, *(span.last for span in spans)], default=0)
+    end = last
     open_spans: list[Span] = []
     at = 0
     for low, high in _stretches(spans, end):
@@ -38,7 +38,7 @@ def jobs(spans: Sequence[Span], last: int) -> Iterator[Job]:
 def _stretches(spans: Sequence[Span], end: int) -> Iterator[tuple[int, int]]:
     """Yield neighbouring [low, high] from 1 to `end`; a tile of neighbours is cut nowhere."""
     low = 1
-    cuts = [span.first - 1 for span in spans] + [end]
+    cuts = [span.first - 1 for span in spans if span.first <= end] + [end]
     best = 0
     for cut in cuts:
         while cut - low + 1 > _MOST:
@@ -55,3 +55,10 @@ def draw(digests: Iterable[tuple[int, bytes]], count: int, seed: int) -> frozens
     prefix = f"{seed} ".encode()
     ranked = ((sha256(prefix + digest).digest(), record_id) for record_id, digest in digests)
     return frozenset(record_id for _, record_id in heapq.nsmallest(count, ranked))
+
+
+def impossible(spans: Iterable[Span], last: int) -> Iterator[Span]:
+    """Yield tiles that name records that cannot be."""
+    for span in spans:
+        if not 1 <= span.first <= span.last <= last:
+            yield span
