@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.bundle import read_bundle
+from anchord.core.canonical import canonical_bytes
 from anchord.core.event import event_digest, signer_block
 from anchord.core.key_document import to_document
 from anchord.core.keyring import Keyring, fingerprint
@@ -29,8 +31,10 @@ from anchord.core.mirror_manifest import (
 )
 from anchord.core.moment import utc
 from anchord.core.signed_document import signed
+from anchord.core.state import merge_bundle, state_of_merged
 from anchord.core.tree_index import INDEX, Shard, index_body, read_index, render_shard
 from anchord.core.trust import Keys
+from anchord.engine.audit.fast_proofs import ProofReader
 from anchord.engine.export import (
     Item,
     all_bundles,
@@ -56,7 +60,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DIGEST_LENGTH = 64
 
 Progress = Callable[[str, int, int], None]
-StateOf = Callable[[bytes], bytes]
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +102,6 @@ def publish(
     signer: Signer,
     sink: TreeSink,
     options: PublishOptions,
-    state_of: StateOf,
     now: int,
     on_progress: Progress,
 ) -> Published:
@@ -111,7 +113,6 @@ def publish(
         signer: signs the index.
         sink: where the tree is.
         options: what a person chose.
-        state_of: from a bundle's bytes to those of its state.
         now: Unix seconds.
         on_progress: told (what, done, total).
 
@@ -120,7 +121,7 @@ def publish(
         LedgerError, FatalError: the store is damaged; the old index still stands.
     """
     with store.exclusive():
-        work = _Publishing(store, keyring, sink, options, state_of, on_progress)
+        work = _Publishing(store, keyring, sink, options, on_progress)
         work.put_records()
         checkpoint = work.put_log()
         work.put_about(signer, now)
@@ -138,10 +139,11 @@ class _Publishing:
 
     def __init__(
         self, store: Store, keyring: Keyring, sink: TreeSink, options: PublishOptions,
-        state_of: StateOf, on_progress: Progress,
+        on_progress: Progress,
     ) -> None:  # fmt: skip
         self._store, self._keyring, self._sink = store, keyring, sink
-        self._options, self._state_of, self._on_progress = options, state_of, on_progress
+        self._options, self._on_progress = options, on_progress
+        self._keys, self._proofs = Keys(keyring), ProofReader()
         self.outcomes: Counter[str] = Counter()
         self.records = 0
         self.anchored = 0
@@ -172,9 +174,15 @@ class _Publishing:
         if folder.startswith(NUMBERED):
             known = f"{WELL_KNOWN}{folder}/bundle.json"
             self.outcomes[self._sink.link(known, f"{folder}/bundle.json", bundle)] += 1
-        self._put(f"{folder}/state.json", self._state_of(item.data))
+        self._put(f"{folder}/state.json", self._state(item.data))
         self.records += 1
         self.anchored += item.anchored
+
+    def _state(self, raw: bytes) -> bytes:
+        """Return a bundle's state, as `state_bytes` does; what proofs share is read once."""
+        bundle = read_bundle(raw)
+        merged = merge_bundle(bundle, self._keys, self._proofs)
+        return canonical_bytes(state_of_merged(bundle, merged)) + b"\n"
 
     def _without_proof(self) -> Iterator[list[Item]]:
         """Yield the bundles of records that no calendar has answered for: `all_bundles` has none.

@@ -9,8 +9,6 @@ from typing import Any
 
 from anchord.adapters.outputs.tree import TreeOutput
 from anchord.core.merge import MERGE_VERSION
-from anchord.core.state import state_bytes
-from anchord.core.trust import Keys
 from anchord.engine.publishing import Published, PublishOptions, publish
 from support.workplace import Workplace
 
@@ -19,14 +17,12 @@ def publish_tree(place: Workplace, folder: Path, **options: Any) -> Published:
     """Publish what a workplace holds into a folder."""
     chosen = {"name": "mirror.example.org", "merge_version": MERGE_VERSION, **options}
     with place.app() as app, TreeOutput(folder, private=[place.folder / "keys"]) as sink:
-        keys = Keys(app.keyring)
         return publish(
             app.store,
             app.keyring,
             app.signer,
             sink,
             PublishOptions(**chosen),
-            lambda bundle: state_bytes(bundle, keys),
             place.clock.now(),
             lambda _what, _done, _total: None,
         )

@@ -88,8 +88,6 @@ def _publish(
     from anchord.adapters.http import base_url as checked
     from anchord.adapters.outputs.tree import TreeOutput
     from anchord.core.merge import MERGE_VERSION
-    from anchord.core.state import state_bytes
-    from anchord.core.trust import Keys
     from anchord.engine.publishing import PublishOptions, publish
 
     options = PublishOptions(
@@ -100,11 +98,10 @@ def _publish(
         anchored_only=anchored_only,
         expected=app.store.records.waiting()[0] + sum(app.store.counts.by_state().values()),
     )
-    keys = Keys(app.keyring)
     with TreeOutput(folder, force=force, private=_private(app)) as sink:
         return publish(
             app.store, app.keyring, app.signer, sink, options,
-            lambda bundle: state_bytes(bundle, keys), app.clock.now(), on_progress,
+            app.clock.now(), on_progress,
         )  # fmt: skip
 
 
