@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import asdict
 from support.audited_tree import ARCHIVE, AuditedTree
+from support.tampering import Members, fields_of, read, write
 
 from anchord.adapters.trees.folder import FolderTree
 from anchord.core.audit import AuditOptions, AuditReport
@@ -208,3 +209,32 @@ def test_json_that_is_no_bundle_is_noted_and_nothing_to_audit_is_not_sound(
     report = tree.audit({"some.json": b'{"a":1}'})
     assert (report.result, report.counts) == ("not proved", {"file-unknown": 1})
     assert tree.audit({}).result == "not proved"
+
+
+ODD = (None, [], {}, 7, "x", [1], [{}], {"a": {}}, -1, True, "2024-08-01T00:00:00Z", [[]])
+
+
+def test_no_bundle_however_odd_stops_an_audit(tree: AuditedTree) -> None:
+    path = tree.bundle_path(tree.records[0])
+    document = read(tree.files[path])
+    number = 0
+    for _, holder, place in list(fields_of(document, ())):
+        keep = holder[place]
+        odd = ODD[number % len(ODD)]
+        holder[place] = (keep[0], odd) if isinstance(holder, Members) else odd
+        number += 1
+        files = {"one.json": write(document).encode(), path: write(document).encode()}
+        assert tree.audit(files).coverage.records_counted in (1, 2)
+        holder[place] = keep
+    assert number > 150
+
+
+def test_a_file_whose_name_is_no_text_is_audited_like_others(
+    tree: AuditedTree, tmp_path: Path
+) -> None:
+    name = os.fsdecode(b"caf\xe9.json")
+    (tmp_path / name).write_bytes(tree.bundle(tree.records[0]))
+    (tmp_path / os.fsdecode(b"\xff.bin")).write_bytes(b"1")
+    report = audit(tree, tmp_path)
+    assert (report.result, report.coverage.records) == ("sound", 1)
+    assert audit(tree, tmp_path, sample=1).result == "sound"

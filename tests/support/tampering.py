@@ -105,7 +105,7 @@ def variants(document: Any, other: Any) -> Iterator[tuple[str, str, str]]:
         document: as `read` returns it.
         other: the same document of another record.
     """
-    for names, holder, place in _places(document, ()):
+    for names, holder, place in fields_of(document, ()):
         field = "/".join(names)
         key, value = holder[place] if isinstance(holder, Members) else (None, holder[place])
         keep = holder[place]
@@ -132,16 +132,16 @@ def variants(document: Any, other: Any) -> Iterator[tuple[str, str, str]]:
             holder[place] = keep
 
 
-def _places(value: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, int]]:
+def fields_of(value: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, int]]:
     """Yield every place in a document: its name, what holds it, and where."""
     if isinstance(value, Members):
         for place, (name, item) in enumerate(list(value)):
             yield (*names, name), value, place
-            yield from _places(item, (*names, name))
+            yield from fields_of(item, (*names, name))
     elif isinstance(value, list):
         for place, item in enumerate(list(value)):
             yield (*names, str(place)), value, place
-            yield from _places(item, (*names, str(place)))
+            yield from fields_of(item, (*names, str(place)))
 
 
 def _at(value: Any, names: tuple[str, ...]) -> tuple[bool, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -10,6 +11,9 @@ from io import BufferedReader
 from pathlib import Path
 
 from anchord.errors import ConfigError, RefusedError
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+"""Not blocking: opening a pipe would wait for whoever writes into it."""
 
 
 class FolderTree:
@@ -100,11 +104,12 @@ class FolderTree:
         folder, _, name = path.rpartition("/")
         if folder != self._entered[0]:
             self._entered = (folder, self._inside(folder, path))
-        real = f"{self._entered[1]}/{name}"
-        if Path(real).is_symlink() or name in ("", ".", ".."):
-            real = self._inside(path, path)
-        # Opening a pipe would wait for whoever writes into it.
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(f"{self._entered[1]}/{name}", _READ | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno != errno.ELOOP and name not in ("", ".", ".."):
+                raise
+            descriptor = os.open(self._inside(path, path), _READ)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise RefusedError(f"{_shown(path)} is no file but something else: it is not read")

@@ -169,7 +169,7 @@ class BundleAuditor:
 
     def _check_keys(self, subject: str, bundle: Bundle, merged: Merged, keys: Keys) -> None:
         """Hold the key documents of a bundle against the keys that are known."""
-        stated = {value.get("key_id"): value for value in bundle.keys}
+        stated = {str(value.get("key_id")): value for value in bundle.keys}
         signers = {one.proved.key_id for one in merged.valid if one.signed}
         for key_id in sorted(signers):
             known = keys.find(key_id)
@@ -257,20 +257,27 @@ def well_written(raw: bytes, found: Examined) -> bool:
     bundle = found.bundle
     if bundle is None:
         return False
-    record = Record(digest=found.digest, scheme=Scheme.SHA256)
-    if bundle.canonical is not None:
-        record = read_record(bundle.canonical)
-    elif bundle.number is not None:
-        record = msgspec.structs.replace(record, year=bundle.number.split(":")[1])
     added_at = utc(found.standing.added_at or 0)
     try:
-        rendered = _fields.decode(render_bundle(record, added_at, (), (), (raw,)))
+        rendered = _fields.decode(render_bundle(_record(bundle), added_at, (), (), (raw,)))
         fields = _fields.decode(raw)
     except (RefusedError, msgspec.MsgspecError):
         return False
-    keys = [value.get("key_id") for value in bundle.keys]
+    keys = [str(value.get("key_id")) for value in bundle.keys]
     rendered[_KEYS] = fields[_KEYS] = msgspec.Raw()
     return list(fields.items()) == list(rendered.items()) and len(set(keys)) == len(keys)
+
+
+def _record(bundle: Bundle) -> Record:
+    """Return the record a bundle is of.
+
+    Raises:
+        RefusedError: its canonical bytes are none of an object.
+    """
+    if bundle.canonical is None:
+        year = None if bundle.number is None else bundle.number.split(":")[1]
+        return Record(digest=bundle.digest, scheme=Scheme.SHA256, year=year)
+    return read_record(bundle.canonical)
 
 
 def _first(events: Iterable[EventProved]) -> int | None:
@@ -306,9 +313,9 @@ def _source(bundle: Bundle) -> str:
 
 def _added_at(bundle: Bundle) -> int | None:
     """Return the earliest moment that an alias or an event states."""
-    stated = {item.get("created_at") for item in (*bundle.aliases, *bundle.events)}
+    stated = [item.get("created_at") for item in (*bundle.aliases, *bundle.events)]
     # As text they are in the order of time, those that are moments.
-    for text in sorted(text for text in stated if isinstance(text, str)):
+    for text in sorted({text for text in stated if isinstance(text, str)}):
         with contextlib.suppress(VerificationError):
             return seconds(text)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from anchord.core.checkpoint import Checkpoint, open_checkpoint, parse
+from anchord.core.event import event_id
 from anchord.core.finding import Part, Severity
 from anchord.core.log import leaf_hash, verify_inclusion
 from anchord.core.note import make_verifier
@@ -46,18 +47,17 @@ class InclusionAuditor:
     def check(self, found: Examined) -> Included:
         """Check all of a bundle's proofs."""
         head = self._context.head
-        entries = {digest: (signature, signer) for digest, signature, signer in found.entries}
+        entries = {event_id(digest): (digest, sign) for digest, sign, _ in found.entries}
         proved: set[bytes] = set()
         for inclusion in found.inclusion:
             checkpoint = self._checkpoint(found.subject, inclusion)
             for event in inclusion.events:
-                digest = bytes.fromhex(event.event_id.removeprefix("sha256:"))
-                known = entries.get(digest)
+                known = entries.get(event.event_id)
                 if checkpoint is None or known is None:
                     continue  # what is not believed needs no place in a log
-                self._prove(found.subject, event, digest + known[0], checkpoint)
+                self._prove(found.subject, event, known[0] + known[1], checkpoint)
                 if head is not None and checkpoint.origin == head.origin:
-                    proved.add(digest)
+                    proved.add(known[0])
         mine = [entry for entry in found.entries if head is not None and entry[2] in head.signers]
         return Included(mine, [digest for digest, _, _ in mine if digest not in proved])
 

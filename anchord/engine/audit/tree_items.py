@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
     from anchord.ports.tree import Tree
 
 MAX_ZIP_BYTES = 1 << 30
+_ZIP_ERRORS = (
+    RefusedError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError,
+    struct.error,
+)  # fmt: skip
+"""What a file that is no good ZIP makes `zipfile` raise; NotImplementedError is a RuntimeError."""
 _TODO = "download the item again from archive.org"
 
 
@@ -167,8 +174,8 @@ class ItemAuditor:
                     for info, line in zip(infos, lines, strict=True):
                         digest = self._member(path, info.filename, file.read(info), line)
                         self._scratch.add_members([(identifier, name, info.filename, digest)])
-        except (RefusedError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-            why = str(error)
+        except _ZIP_ERRORS as error:
+            why = f"{error}"
         if why is not None:
             self._find("item-unreadable", Part.ITEM, path, why)
 

@@ -8,7 +8,8 @@ told apart that verify under nothing at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -112,7 +113,13 @@ def differing(known: PublicKey, value: object) -> list[str]:
     if isinstance(value, dict) and isinstance(value.get("public_key"), dict):
         value = value["public_key"]
     stated = value if isinstance(value, dict) else {}
-    return [name for name, text in to_document(known).items() if stated.get(name, "") != text]
+    return [name for name, text in _document(known).items() if stated.get(name, "") != text]
+
+
+@lru_cache(64)
+def _document(key: PublicKey) -> dict[str, Any]:
+    """Return a key's document: the same few keys are compared with many bundles."""
+    return to_document(key)
 
 
 def _verifiers(origin: str, keys: Sequence[PublicKey]) -> list[Verifier]:

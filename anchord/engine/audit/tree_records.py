@@ -109,8 +109,10 @@ class RecordAuditor:
         self._begin()
         for unit in units:
             if self._context.drawn is not None and unit.path not in self._context.drawn:
-                self._chunk.files.extend(FileLine(path, NOT_HASHED, b"") for path in unit.paths)
-                self._outcome.count("records_counted", BUNDLE in unit.names)
+                self._chunk.files.extend(
+                    FileLine(shown(path), NOT_HASHED, b"") for path in unit.paths
+                )
+                self._outcome.count("records_counted", BUNDLE in unit.names or unit.loose)
                 continue
             self._unit(unit)
         return self._chunk
@@ -123,7 +125,7 @@ class RecordAuditor:
                 files[name] = raw
         name = BUNDLE if BUNDLE in files else unit.names[0]
         raw = files.get(name)
-        loose = len(unit.names) == 1 and name not in (BUNDLE, STATE, PROOF)
+        loose = unit.loose
         if raw is None or (loose and not _says_bundle(raw)):
             self._strange(unit, known=raw is None or not loose)
             return
@@ -134,7 +136,7 @@ class RecordAuditor:
         if self._context.fresh is not None and not self._is_fresh(raw):
             self._skip(raw, unit)
             return
-        found = self._bundles.examine(unit.folder + name, raw)
+        found = self._bundles.examine(shown(unit.folder + name), raw)
         if found is not None:
             self._take(unit, name, found, files)
 
@@ -171,7 +173,7 @@ class RecordAuditor:
     def _skip(self, raw: bytes, unit: Unit) -> None:
         """Note the events of a bundle that has none after the kept checkpoint."""
         self._chunk.events.extend(
-            (bytes.fromhex(found.decode()), None, unit.path)
+            (bytes.fromhex(found.decode()), None, shown(unit.path))
             for found in set(_EVENT_ID.findall(raw))
         )
 

@@ -81,6 +81,11 @@ class Unit(NamedTuple):
         return self.folder if len(self.names) != 1 else self.folder + self.names[0]
 
     @property
+    def loose(self) -> bool:
+        """Whether it is one file that may be a bundle."""
+        return len(self.names) == 1 and self.names[0] not in _RECORD_FILES
+
+    @property
     def paths(self) -> list[str]:
         """All of its files."""
         return [self.folder + name for name in self.names]
