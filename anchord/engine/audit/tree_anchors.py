@@ -39,7 +39,7 @@ class Anchors:
         """Count where a record stands, now that its blocks can be asked for."""
         verdicts = {end: self._verdict(end) for end in examined.paths}
         wrong = [why for verdict, why in verdicts.values() if verdict == "wrong"]
-        for why in wrong:
+        for why in dict.fromkeys(wrong):  # an event and the file beside it have one path
             self._outcome.find(
                 "header-differs", Severity.BROKEN, Part.HEADER, examined.subject, why,
                 "ask another header source; if it agrees, the proof or the event is forged",
