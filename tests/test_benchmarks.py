@@ -24,3 +24,15 @@ def test_a_small_run_gives_every_stage_and_ratio(tmp_path: Path) -> None:
     assert found["ratios"]["300"]["requests to upgrade"] == 3
     assert found["ratios"]["300"]["end to end per signed event / bare signing"] > 0
     assert found["ratios"]["once"]["anchord --help / python -c pass"] > 1
+
+
+def test_a_small_audit_is_measured_from_end_to_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.audit", "--size", "40"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["signatures"] == 80
+    assert 0 < found["bare / audit, 1 process"] < 1
+    assert found["records verified since the checkpoint, after 1000 more"] == 1000
