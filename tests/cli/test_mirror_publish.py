@@ -16,10 +16,10 @@ from anchord.core.mirror_manifest import read_manifest
 JSON = (Path(__file__).resolve().parents[2] / "docs/json.md").read_text("utf-8")
 
 
-@pytest.fixture
-def place(tmp_path):
-    (tmp_path / "work").mkdir()
-    place = Workplace(tmp_path / "work")
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a workplace that all tests here publish from."""
+    place = Workplace(tmp_path_factory.mktemp("work"))
     place.anchor(sample(1), sample(2))
     place.add(sample(3))
     return place
