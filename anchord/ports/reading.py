@@ -101,8 +101,17 @@ class AuditTable(Protocol):
         """Return where the records of every tile lie, by first record."""
         ...
 
-    def chunk(self, low: int, high: int, tiles: Sequence[tuple[int, int]]) -> Chunk:
-        """Return all about the records [low, high], and the tiles (batch, tile)."""
+    def chunk(
+        self, low: int, high: int, tiles: Sequence[tuple[int, int]], *, whole: bool = True
+    ) -> Chunk:
+        """Return all about the records [low, high], and the tiles (batch, tile).
+
+        Not `whole`: without bodies and documents, to count records only.
+        """
+        ...
+
+    def touched(self, after: int) -> list[int]:
+        """Return the records with events after sequence number `after`, ascending."""
         ...
 
     def ledger(self, after: int = 0) -> Iterator[list[LedgerRow]]:

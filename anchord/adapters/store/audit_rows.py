@@ -68,10 +68,21 @@ class AuditRows:
                      for row in connection.execute(query)]  # fmt: skip
         return sorted(found)
 
-    def chunk(self, low: int, high: int, wanted: Sequence[tuple[int, int]]) -> Chunk:
-        """Return all about the records [low, high], and the tiles (batch, tile)."""
+    def chunk(
+        self, low: int, high: int, tiles: Sequence[tuple[int, int]], *, whole: bool = True
+    ) -> Chunk:
+        """Return all about the records [low, high], and the tiles (batch, tile).
+
+        Not `whole`: without bodies and documents, to count records only.
+        """
         with self._database.reading() as connection:
-            return _Reading(connection, low, high).chunk(wanted)
+            return _Reading(connection, low, high).chunk(tiles, whole=whole)
+
+    def touched(self, after: int) -> list[int]:
+        """Return the records with events after sequence number `after`, ascending."""
+        query = sa.select(events.c.record_id).where(events.c.seq > after).distinct()
+        with self._database.reading() as connection:
+            return sorted(connection.execute(query).scalars())
 
     def ledger(self, after: int = 0) -> Iterator[list[LedgerRow]]:
         """Yield the ledger in order from sequence number `after` on, in one consistent view."""
@@ -215,7 +226,7 @@ class _Reading:
     def __init__(self, connection: sa.Connection, low: int, high: int) -> None:
         self._connection, self._low, self._high = connection, low, high
 
-    def chunk(self, wanted: Sequence[tuple[int, int]]) -> Chunk:
+    def chunk(self, wanted: Sequence[tuple[int, int]], *, whole: bool) -> Chunk:
         rows = self._rows(sa.select(records), records.c.id)
         found = tuple([_record(row) for row in rows])
         ledger = list(map(RawEvent._make, self._plain(sa.select(*_EVENT), events.c.record_id)))
@@ -227,8 +238,8 @@ class _Reading:
         mine = self._captures()
         return Chunk(
             records=found,
-            bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)),
-            documents=self._documents(),
+            bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)) if whole else {},
+            documents=self._documents() if whole else {},
             events=tuple(ledger),
             series=known,
             batches=self._batches(named),

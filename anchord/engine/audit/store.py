@@ -147,6 +147,12 @@ class _Audit:
             drawn=drawn,
         )
 
+    def _wanted(self, frame: Frame) -> list[int] | None:
+        """Return the records something may be verified about; None: all."""
+        if frame.upto:
+            return self._store.audit.touched(frame.upto)
+        return None if frame.drawn is None else sorted(frame.drawn)
+
     def _records(
         self, open_store: Callable[[], ReadingStore], frame: Frame, on_progress: Progress
     ) -> None:
@@ -157,7 +163,7 @@ class _Audit:
             self._outcome.find("tile-damaged", Severity.BROKEN, Part.BATCH,
                                f"batch {span.batch_id}, tile {span.tile}", what,
                                RESTORE)  # fmt: skip
-        plan = jobs(spans, last)
+        plan = jobs(spans, last, self._wanted(frame))
         for found in outcomes(open_store, frame, plan):
             self._outcome.merge(found)
             on_progress("audit records", self._outcome.counted("records_counted"), last)

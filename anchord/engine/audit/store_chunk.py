@@ -9,7 +9,7 @@ from anchord.core.event import event_id
 from anchord.core.trust import Keys
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.store_foreign import Documents
-from anchord.engine.audit.store_frame import UNREADABLE, Job, unreadable
+from anchord.engine.audit.store_frame import UNREADABLE, unreadable
 from anchord.engine.audit.store_records import check_record
 from anchord.engine.audit.store_series import SeriesAudit
 from anchord.engine.audit.store_standing import (
@@ -27,7 +27,7 @@ from anchord.engine.ledger import read_event
 if TYPE_CHECKING:
     from anchord.core.model import StoredRecord
     from anchord.core.standing import Standing
-    from anchord.engine.audit.store_frame import Frame
+    from anchord.engine.audit.store_frame import Frame, Job
     from anchord.ports.reading import Chunk, RawEvent, ReadingStore
 
 
@@ -53,8 +53,8 @@ class ChunkAudit:
         """Audit the records of a stretch."""
         outcome = Outcome(self._frame.options)
         try:
-            chunk = self._store.audit.chunk(job.low, job.high, job.tiles)
-            self._chunk(View(chunk, outcome), job)
+            chunk = self._store.audit.chunk(job.low, job.high, job.tiles, whole=job.verified)
+            self._chunk(View(chunk, outcome, named=job.verified), job)
         except UNREADABLE as error:
             return self._halves(job, error)
         return outcome
@@ -67,15 +67,16 @@ class ChunkAudit:
             unreadable(outcome, f"record {job.low}", error)
             return outcome
         middle = (job.low + job.high) // 2
-        outcome.merge(self.run(Job(job.low, middle, job.tiles)))
-        outcome.merge(self.run(Job(middle + 1, job.high, job.tiles)))
+        outcome.merge(self.run(job._replace(high=middle)))
+        outcome.merge(self.run(job._replace(low=middle + 1)))
         return outcome
 
     def _chunk(self, view: View, job: Job) -> None:
-        chunk, wanted = view.chunk, self._wanted(view.chunk)
+        chunk = view.chunk
+        wanted = self._wanted(chunk) if job.verified else set()
         view.outcome.count("records_counted", len(chunk.records))
         view.outcome.count("records", len(wanted))
-        if wanted or self._frame.drawn is None:
+        if job.verified:
             view.place_all(job)
         for record in chunk.records:
             if record.id in wanted:
@@ -86,12 +87,10 @@ class ChunkAudit:
         """Return the records to verify: all, those drawn, or those something happened to."""
         ids = {record.id for record in chunk.records}
         if self._frame.upto:
-            old = {row.record_id for row in chunk.events}
-            new = {row.record_id for row in chunk.events if row.seq > self._frame.upto}
-            ids = new | (ids - old)
+            ids &= {row.record_id for row in chunk.events if row.seq > self._frame.upto}
         if self._frame.drawn is not None:
             ids &= self._frame.drawn
-        return ids & {record.id for record in chunk.records}
+        return ids
 
     def _events(self, view: View, wanted: set[int]) -> dict[int, list[RawEvent]]:
         """Verify the events of the wanted records; return all that hold, by record."""

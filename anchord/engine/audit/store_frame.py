@@ -35,6 +35,8 @@ class Job(NamedTuple):
     low: int
     high: int
     tiles: tuple[tuple[int, int], ...]
+    verified: bool = True
+    """False: its records are only counted, by their rows."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -16,12 +17,13 @@ _MOST = 2_048
 """Row ids in a stretch: two tiles of records and events are a few MiB."""
 
 
-def jobs(spans: Sequence[Span], last: int) -> Iterator[Job]:
+def jobs(spans: Sequence[Span], last: int, wanted: Sequence[int] | None = None) -> Iterator[Job]:
     """Yield stretches that cover all row ids up to `last`, cut where tiles begin if possible.
 
     Args:
         spans: of all tiles, by first record.
         last: highest row id of a record.
+        wanted: records to verify, ascending; None: all.
     """
     end = last
     open_spans: list[Span] = []
@@ -32,7 +34,10 @@ def jobs(spans: Sequence[Span], last: int) -> Iterator[Job]:
             at += 1
         open_spans = [span for span in open_spans if span.last >= low]
         tiles = tuple((span.batch_id, span.tile) for span in open_spans if span.first <= high)
-        yield Job(low, high, tiles)
+        if wanted is None or bisect_left(wanted, low) < bisect_right(wanted, high):
+            yield Job(low, high, tiles)
+        else:
+            yield Job(low, high, (), verified=False)
 
 
 def _stretches(spans: Sequence[Span], end: int) -> Iterator[tuple[int, int]]:
