@@ -142,7 +142,7 @@ CASES: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "leaf": ((flip("tiles", "leaves", "batch_id = 1"),), {"leaf-differs", "tile-root-differs"}),
     "records of a tile": (
         ("UPDATE tiles SET record_ids = CAST(substr(record_ids, 1, length(record_ids) - 1) || X'63' "
-         "AS BLOB) WHERE batch_id = 1",), {"record-missing"}),
+         "AS BLOB) WHERE batch_id = 1",), {"tile-damaged", "record-misplaced"}),
     "records of a tile cut": (
         ("UPDATE tiles SET record_ids = substr(record_ids, 2) WHERE batch_id = 1",),
         {"tile-damaged"}),

@@ -317,9 +317,8 @@ def _plain(connection: sa.Connection, query: sa.Select[Any]) -> list[Any]:
         FatalError: the database cannot be read on.
     """
     result = connection.execute(query)
-    cursor = result.cursor
     try:
-        return [] if cursor is None else cursor.fetchall()
+        return list(result.cursor.fetchall())
     except connection.dialect.loaded_dbapi.Error as error:
         raise FatalError(f"the store cannot be read: {error}; restore it from a backup") from error
     finally:

@@ -95,13 +95,14 @@ class _Audit:
         ledger = LedgerAudit(store, (*self._keyring, *self._given), outcome, on_progress)
         start = None if options.since is None else ledger.since(options.since)
         upto = 0 if start is None else start.size
-        for name, look in (
+        stages: tuple[tuple[str, Callable[[], None]], ...] = (
             ("the ledger", lambda: series_lengths(store, ledger.run(start), outcome)),
             ("what belongs together", self._orphans),
             ("the batches", lambda: BatchAudit(store, self._blocks, outcome).run(on_progress)),
             ("what was brought", self._kept),
             ("the items", lambda: FileAudit(store, outcome).run()),
-        ):
+        )
+        for name, look in stages:
             try:
                 look()
             except UNREADABLE as error:
