@@ -13,7 +13,7 @@ from anchord.core.receipt import check_receipt, receipts
 from anchord.core.registry_events import why_not_counted
 from anchord.core.trust import Keys
 from anchord.core.verify_event import read_event
-from anchord.errors import RefusedError, VerificationError
+from anchord.errors import RefusedError, SignatureError, VerificationError
 
 
 def claimed_keys(bundle: Bundle) -> list[PublicKey]:
@@ -41,10 +41,16 @@ def check_document(document: Document, keyring: Keyring) -> None:
     bundle = bundle_beside(document.raw, document.record)
     try:
         keys = Keys(keyring, (), claimed_keys(bundle))
+        for words in keys.disputed:
+            raise SignatureError(words)
         for receipt in receipts(bundle):
-            check_receipt(receipt, bundle.digest, keys)
+            signed = check_receipt(receipt, bundle.digest, keys)
+            if signed.trust is None and keys.find(signed.key_id):
+                raise SignatureError(f"a receipt was not signed by the key {signed.key_id:.100}")
         for event in bundle.events:
-            read_event(event, bundle.digest, bundle.number, keys)
+            proved = read_event(event, bundle.digest, bundle.number, keys)
+            if proved.trust is None and keys.find(proved.key_id) and "signature_b64" in event:
+                raise SignatureError(f"event {proved.event_id:.80} is {proved.reason}")
             if "signature_b64" not in event:
                 why_not_counted(event, bundle.digest, keys)
         for inclusion in bundle.inclusion:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from anchord.core.inclusion import IncludedEvent, Inclusion
 from anchord.core.log import entry_of, leaf_hash, verify_inclusion
 from anchord.core.receipt import strict_base64
 from anchord.core.trust import Keys, Trust
-from anchord.errors import RefusedError, VerificationError
+from anchord.errors import RefusedError, SignatureError, VerificationError
 
 
 class IncludedProved(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,9 @@ def check_inclusion(bundle: Bundle, found: Inclusion, keys: Keys) -> IncludedPro
     raw = found.checkpoint.encode("utf-8")
     stated = checkpoint.parse(raw)
     trust = _signed(raw, stated.origin, keys)
+    contents = _by_id(bundle.events)
     for event in found.events:
-        _check_place(event, stated, bundle.events)
+        _check_place(event, stated, contents.get(event.event_id, ()))
     return IncludedProved(
         origin=stated.origin,
         size=stated.size,
@@ -56,17 +58,22 @@ def _signed(raw: bytes, origin: str, keys: Keys) -> Trust | None:
     known = [by_hash[line.key_hash] for line in lines if line.key_hash in by_hash]
     if not known:
         return None
-    checkpoint.open_checkpoint(raw, [verifier for verifier, _ in known])
     trusts = {trust for _, trust in known}
+    try:
+        checkpoint.open_checkpoint(raw, [verifier for verifier, _ in known])
+    except SignatureError:
+        if trusts != {Trust.CLAIMED}:
+            raise
+        return None  # anybody can state a key that did not sign this: that says nothing of the log
     return next(trust for trust in (Trust.KEYRING, Trust.GIVEN, Trust.CLAIMED) if trust in trusts)
 
 
 def _check_place(
-    event: IncludedEvent, stated: checkpoint.Checkpoint, events: tuple[dict[str, Any], ...]
+    event: IncludedEvent, stated: checkpoint.Checkpoint, entries: Iterable[bytes]
 ) -> None:
     """Prove one place; of several contents under one id, one must be the entry."""
     failed: VerificationError | None = None
-    for entry in _entries(event.event_id, events):
+    for entry in entries:
         try:
             verify_inclusion(leaf_hash(entry), event.index, stated.size, event.hashes, stated.root)
         except VerificationError as error:
@@ -79,12 +86,14 @@ def _check_place(
     )
 
 
-def _entries(event_id: str, events: tuple[Mapping[str, Any], ...]) -> Iterator[bytes]:
+def _by_id(events: Iterable[Mapping[str, Any]]) -> dict[str, list[bytes]]:
+    """Return the entries that events would be in a log, by what they state as their id."""
+    found: dict[str, list[bytes]] = {}
     for event in events:
-        signature = event.get("signature_b64")
-        if event.get("event_id") == event_id and isinstance(signature, str):
-            try:
-                digest = bytes.fromhex(event_id.removeprefix("sha256:"))
-                yield entry_of(digest, strict_base64(signature, f"the signature of {event_id:.80}"))
-            except (ValueError, RefusedError, VerificationError):
-                continue
+        name, signature = event.get("event_id"), event.get("signature_b64")
+        if isinstance(name, str) and isinstance(signature, str):
+            with contextlib.suppress(ValueError, RefusedError, VerificationError):
+                digest = bytes.fromhex(name.removeprefix("sha256:"))
+                raw = strict_base64(signature, f"the signature of {name:.80}")
+                found.setdefault(name, []).append(entry_of(digest, raw))
+    return found

@@ -22,7 +22,7 @@ class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str
     signed_at: str
     trust: Trust | None
-    """None: the key is not known."""
+    """None: the key is not known, or only the evidence states it and it did not sign this."""
 
 
 class _Receipt(msgspec.Struct):
@@ -59,8 +59,16 @@ def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> Rece
     if stated.algorithm != "ed25519":
         raise SignatureError(f"a receipt is signed with {stated.algorithm!r:.40}: expected ed25519")
     key, trust = known
-    check_permitted(key, seconds(stated.signed_at), "record")
-    check_signature(key, digest, strict_base64(stated.signature_b64, "a receipt's signature"))
+    signature = strict_base64(stated.signature_b64, "a receipt's signature")
+    at = seconds(stated.signed_at)
+    try:
+        check_permitted(key, at, "record")
+        check_signature(key, digest, signature)
+    except SignatureError:
+        if trust is not Trust.CLAIMED:
+            raise
+        # Anybody can state a key that did not sign this: that says nothing of the receipt.
+        return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=None)
     return ReceiptProved(key_id=stated.key_id, signed_at=stated.signed_at, trust=trust)
 
 

@@ -23,7 +23,7 @@ from anchord.core.event import (
     canonical_body,
     event_digest,
 )
-from anchord.core.keyring import check_permitted, check_signature, fingerprint
+from anchord.core.keyring import PublicKey, check_permitted, check_signature, fingerprint
 from anchord.core.moment import seconds
 from anchord.core.receipt import strict_base64
 from anchord.core.trust import Keys, Trust
@@ -263,6 +263,19 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
     if known is None:
         return None, f"key {event.signer.key_id:.100} is not known: give it with --key"
     key, trust = known
+    try:
+        _check_key(event, key, at)
+        check_signature(key, digest, signature)
+    except SignatureError as error:
+        if trust is not Trust.CLAIMED:
+            raise
+        # Anybody can state a key that did not sign this: that says nothing of the event.
+        return None, f"by a key that only the evidence states: {error}"
+    return trust, ""
+
+
+def _check_key(event: _Event, key: PublicKey, at: int) -> None:
+    """Check that a key is the one an event names, of the same signer, and may sign it."""
     if fingerprint(key.public_key) != event.signer.public_key_fingerprint:
         raise SignatureError(
             f"event {event.event_id} names key {key.key_id} with fingerprint "
@@ -275,8 +288,6 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
             f"{key.key_id} belongs to {key.signer_id!r:.100}"
         )
     check_permitted(key, at, event.target)
-    check_signature(key, digest, signature)
-    return trust, ""
 
 
 class _Submitted(msgspec.Struct):

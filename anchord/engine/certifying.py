@@ -18,7 +18,7 @@ from anchord.core.bundle_check import claimed_keys
 from anchord.core.capture_url import WAYBACK
 from anchord.core.certificate import Anchor, Certificate, Copy, Earliest, Statement, Subject, Token
 from anchord.core.equivocation import equivocations
-from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
+from anchord.core.event import CAPTURED, ITEM_STORED, SUBMITTED
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
 from anchord.core.model import Scheme
 from anchord.core.strictjson import parse
@@ -119,6 +119,9 @@ def _certificate(
     events = _standing(bundle, Keys(keyring, given, claimed_keys(bundle)))
     chosen = _anchored_event(events, report)
     signer = chosen.proved.signer_id
+    if chosen.proved.trust is not Trust.CLAIMED:
+        # A key that only the evidence states may give itself the name of the trusted signer.
+        events = [one for one in events if one.proved.trust is not Trust.CLAIMED]
     return Certificate(
         subject=_subject(bundle, raw, title),
         anchor=_anchor(report, chosen, events, headers.confirmations),
@@ -156,25 +159,29 @@ def _standing(bundle: Bundle, keys: Keys) -> list[_Standing]:
 
 
 def _anchored_event(events: Sequence[_Standing], report: Report) -> _Standing:
-    """Return the event that states the block of the report, the best trusted one first.
+    """Return the event that states the oldest block that was verified; a trusted one if there is.
+
+    What a stranger signed names the block of a certificate only where nobody else states one:
+    anybody can bring a proof of his own, and call himself what he likes.
 
     Raises:
-        RefusedError: the block is proved, and no signed event states it yet.
+        RefusedError: a block is proved, and no signed event states it yet.
     """
-    wanted = (report.chain, report.block_height, report.block_hash)
+    verified = {
+        (path.height, path.block_hash) for path in report.paths if path.outcome == "verified"
+    }
     found = [
-        one
+        (one.proved.trust is Trust.CLAIMED, claims.height, list(Trust).index(one.proved.trust), one)
         for one in events
-        if one.proved.event_type == ANCHORED and one.proved.claims is not None
-        and (one.proved.claims.chain, one.proved.claims.height, one.proved.claims.hash) == wanted
+        if (claims := one.proved.claims) is not None and one.proved.trust is not None
+        and claims.chain == report.chain and (claims.height, claims.hash) in verified
     ]  # fmt: skip
     if not found:
         raise RefusedError(
             f"no certificate for {report.target:.200}: block {report.block_height} carries it, and "
             "no signed event that stands says so: `anchord run-once`, then again"
         )
-    order = list(Trust)
-    return min(found, key=lambda one: order.index(one.proved.trust or Trust.CLAIMED))
+    return min(found, key=lambda one: one[:3])[-1]
 
 
 def _subject(bundle: Bundle, raw: bytes, title: str | None) -> Subject:
@@ -214,10 +221,11 @@ def _has_title(record: Mapping[str, Any], title: str) -> bool:
 def _anchor(
     report: Report, chosen: _Standing, events: Sequence[_Standing], confirmations: int
 ) -> Anchor:
+    stated = chosen.proved.claims
     path = next(
         path
         for path in report.paths
-        if path.outcome == "verified" and path.height == report.block_height
+        if path.outcome == "verified" and stated is not None and path.height == stated.height
     )
     return Anchor(
         chain=report.chain or "",

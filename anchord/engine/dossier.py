@@ -129,8 +129,17 @@ class Dossier:
             )
         return True
 
-    def add_event(self, event: EventProved, withdrawn_by: str | None) -> None:
-        """Take in one event; only a signed one that stands counts with its proof."""
+    def add_event(
+        self, event: EventProved, withdrawn_by: str | None, *, spoils: bool = True
+    ) -> None:
+        """Take in one event; only a signed one that stands counts with its proof.
+
+        Args:
+            event: as it was read.
+            withdrawn_by: id of the event that takes it back.
+            spoils: what does not hold in it fails the whole. False for what a stranger signed
+                beside those that are trusted: anybody can put such an event into a bundle.
+        """
         signature = "not checked"
         if event.trust is not None:
             signature = "key not trusted" if event.trust is Trust.CLAIMED else "trusted"
@@ -160,28 +169,30 @@ class Dossier:
             said = f"{event.stored.where}: signed for, not fetched again here"
             self.skip("stored", f"{said}; {what} had the sha256 {event.stored.sha256}")
         elif event.proof is not None and event.trust is not None:
-            self.add_proof(event.proof, event.claims)
+            self.add_proof(event.proof, event.claims, spoils=spoils)
             if event.claims is not None:
-                self._add_further(event.event_id, event.claims)
+                self._add_further(event.event_id, event.claims, spoils=spoils)
 
-    def _add_further(self, event_id: str, claims: Claims) -> None:
+    def _add_further(self, event_id: str, claims: Claims, *, spoils: bool) -> None:
         """Take in what else a timestamp has for witnesses; none of them is needed."""
         if claims.witnessed.not_before is not None:
             before, check = look_before(
                 claims.witnessed.not_before, claims.chain, event_id, self._witnesses
             )
             self._not_before.append(before)
+            if check.outcome == "failed" and not spoils:
+                check = msgspec.structs.replace(check, outcome="not checked")
             self._checks.append(check)
         for token in claims.witnessed.tokens:
             report, check = look_at_token(token, event_id, self._trusted)
             self._tokens.append(report)
             self._checks.append(check)
 
-    def add_proof(self, proof: Proof, claims: Claims | None = None) -> None:
+    def add_proof(self, proof: Proof, claims: Claims | None = None, *, spoils: bool = True) -> None:
         """Take in a proof, and hold each of its Bitcoin paths against the headers."""
         self.prove("proof", _counted(proof))
         for found in proof.bitcoin:
-            self._add_path(found, claims)
+            self._add_path(found, claims, spoils=spoils)
         for found in proof.pending:
             uri = found.attestation.uri or ""
             self._note(found, "pending", f"waiting at {uri}")
@@ -190,7 +201,7 @@ class Dossier:
         for found in proof.other:
             self._note(found, "not understood", "no anchor that anchord checks")
 
-    def _add_path(self, found: Found, claims: Claims | None) -> None:
+    def _add_path(self, found: Found, claims: Claims | None, *, spoils: bool) -> None:
         if self._witnesses.none:
             self._note(found, "not checked", "no header source: see --headers, --node, -c")
             return
@@ -207,7 +218,8 @@ class Dossier:
             self._note(found, "not checked", str(error))
             return
         except AttestationError as error:
-            self._note(found, "does not hold", str(error))
+            words = str(error) if spoils else f"said by a key nobody trusts: {error}"
+            self._note(found, "does not hold" if spoils else "not checked", words)
             return
         try:
             check_depth(block, self._witnesses.confirmations)

@@ -17,7 +17,7 @@ from anchord.core.included import check_inclusion
 from anchord.core.keyring import Keyring, PublicKey
 from anchord.core.receipt import check_receipt, receipts
 from anchord.core.registry_events import why_not_counted
-from anchord.core.trust import Keys
+from anchord.core.trust import Keys, Trust
 from anchord.core.verify import read_proof
 from anchord.core.verify_event import EventProved, read_event, withdrawn
 from anchord.engine.dossier import TRUST_WORDS, Dossier, FindExpected
@@ -108,6 +108,8 @@ def _verify_bundle(
         dossier.fail("record", error)
         return
     dossier.about(bundle.digest, "sha256", bundle.number)
+    for words in keys.disputed:
+        dossier.skip("key", f"{words}; what only the bundle states is not believed")
     if bundle.canonical is None:
         dossier.compare(find)
     else:
@@ -144,8 +146,10 @@ def _check_events(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
         except (RefusedError, VerificationError) as error:
             dossier.fail("signature", error)
     gone = withdrawn(list(proved.values()))
+    trusted = any(one.trust not in (None, Trust.CLAIMED) for one in proved.values())
     for one in proved.values():
-        dossier.add_event(one, None if one.trust is None else gone.get(one.event_id))
+        taken = None if one.trust is None else gone.get(one.event_id)
+        dossier.add_event(one, taken, spoils=not trusted or one.trust is not Trust.CLAIMED)
     for twice in equivocations(one for one in proved.values() if one.event_id not in gone):
         dossier.fail(
             "signature",

@@ -129,7 +129,36 @@ def test_a_key_the_evidence_itself_states_is_only_claimed():
 def test_one_key_id_never_stands_for_two_keys():
     forged = STRANGER.public(key_id=SIGNER.key_id)
     with pytest.raises(SignatureError, match="forged"):
-        Keys(SIGNER.keyring(), (), [forged])
+        Keys(SIGNER.keyring(), [forged])
+
+
+def test_a_key_that_evidence_states_stands_in_the_way_of_none_that_is_trusted():
+    forged = STRANGER.public(key_id=SIGNER.key_id)
+    for claimed in ([forged], [SIGNER.public(), forged], [forged, SIGNER.public()]):
+        keys = Keys(SIGNER.keyring(), (), claimed)
+        assert prove(made(), keys).trust is Trust.KEYRING
+        assert "forged" in keys.disputed[0]
+    two = Keys(make_keyring([]), (), [SIGNER.public(), forged])
+    assert two.find(SIGNER.key_id) is None
+    assert prove(made(), two).trust is None
+
+
+def test_a_key_that_evidence_states_refutes_nothing():
+    wrong = STRANGER.public(key_id=SIGNER.key_id)
+    late = SIGNER.public(valid_from=2**31)
+    for key in (wrong, late, SIGNER.public(targets=("record",)), SIGNER.public(signer_id="x")):
+        found = prove(made(), Keys(make_keyring([]), (), [key]))
+        assert (found.trust, "only the evidence" in found.reason) == (None, True)
+
+
+def test_a_second_name_of_a_key_does_not_outlive_its_revocation():
+    revoked = SIGNER.public(revoked_at=START - 1)
+    renamed = SIGNER.public(key_id="again")
+    for keys in (
+        Keys(make_keyring([revoked]), [renamed]),
+        Keys(make_keyring([renamed]), [revoked]),
+    ):
+        assert {key.revoked_at for key, _ in keys} == {START - 1}
 
 
 def test_events_of_others_are_shown_and_prove_nothing():
