@@ -24,7 +24,7 @@ Record (`read_bundle`)
 Event (`read_event`)
 10. The id is the SHA-256 of the canonical body.
 11. The signature was made by the key named, and that key may sign this target at that moment.
-12. The key's fingerprint is the one stated, and the key is that of the signer named. A trusted key id
+12. The key's fingerprint is the one stated, and the key is that of the signer named. A trusted id
     never stands for two different keys, and what revokes a key in one place revokes it in all.
     What evidence states of keys neither refutes nor hides what a trusted key proves.
 13. The subject is this record, by number or id, and the payload names its digest.
