@@ -153,6 +153,9 @@ class LedgerConfig(Section, frozen=True, kw_only=True):
     origin: str = ""
     """Name of the log and of the key that signs its checkpoints, best a host name and a path:
     `registry.example.org/anchord`. Empty: signer.signer_id. Never change it: it makes a new log."""
+    checkpoint_every_s: Count = 600
+    """A pass signs the log again when it has grown and the last checkpoint is this old; a batch
+    that is sealed and a tree that is published always get a fresh one."""
 
 
 class Config(Section, frozen=True, kw_only=True):

@@ -218,6 +218,7 @@ class App:
             sign_submitted=anchoring.sign_submitted,
             not_before=anchoring.not_before,
             authorities=tuple(authority.url for authority in anchoring.authorities),
+            checkpoint_every_s=self.config.ledger.checkpoint_every_s,
             origin=self.config.ledger.origin or self.config.signer.signer_id,
             chain=chain_name(self.config.headers.network),
             wayback_url=self.config.archive.captures.web_url.rstrip("/"),

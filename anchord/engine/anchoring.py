@@ -16,6 +16,7 @@ from anchord.core.model import Batch, BatchChange, BatchState, NewSeries, Pendin
 from anchord.core.proof import attach, merge, parse_timestamp
 from anchord.core.retry import next_attempt
 from anchord.engine import carrying, ledger
+from anchord.engine.checkpointing import checkpoint_of
 from anchord.engine.lanes import Lanes
 from anchord.engine.parts import RARELY, Parts
 from anchord.engine.proofs import proof_of, written
@@ -57,6 +58,7 @@ def seal(parts: Parts, now: int) -> Batch | None:
         nonces = parts.draw(NONCE_BYTES * len(digests))
         return nonces, leaves(digests, nonces)
 
+    checkpoint_of(parts, now)  # the batch carries all that was signed so far
     urls = [calendar.url for calendar in parts.calendars]
     return parts.store.batches.seal(now, urls, make_tile, carrying.carried(parts))
 

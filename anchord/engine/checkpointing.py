@@ -19,7 +19,7 @@ from anchord.errors import ConfigError, FatalError, LedgerError, RefusedError
 from anchord.ports.log import StoredCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from anchord.engine.parts import Parts
     from anchord.ports import Signer
@@ -28,15 +28,57 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 8192
 
 
-def checkpoint(parts: Parts, now: int) -> StoredCheckpoint | None:
+def checkpoint_if_due(parts: Parts, now: int) -> StoredCheckpoint | None:
+    """Sign the log when it has grown and the last checkpoint is old enough.
+
+    Storage events come one by one, all day: a checkpoint for each would be kept for ever. A clock
+    that went back makes one due.
+
+    Raises:
+        FatalError: as `checkpoint`.
+        ConfigError: as `checkpoint`.
+    """
+    length, covered = parts.store.log.sizes()
+    if length == covered:
+        return None
+    last = parts.store.log.last()
+    every_s = parts.policy.checkpoint_every_s
+    if last is not None and last.created_at <= now < last.created_at + every_s:
+        return None
+    return checkpoint_of(parts, now)
+
+
+def checkpoint_of(parts: Parts, now: int) -> StoredCheckpoint | None:
+    """Sign the log of a pass' store, when it has grown since the last checkpoint.
+
+    Raises:
+        FatalError: as `checkpoint`.
+        ConfigError: as `checkpoint`.
+    """
+    return checkpoint(parts.store, parts.signer, parts.policy.origin, now, parts.on_progress)
+
+
+def checkpoint(
+    store: Store,
+    signer: Signer,
+    origin: str,
+    now: int,
+    on_progress: Callable[[str, int, int], None],
+) -> StoredCheckpoint | None:
     """Sign the log as it is now, when it has grown since the last checkpoint.
+
+    Args:
+        store: whose log; the caller holds the right to write to it.
+        signer: the active key.
+        origin: name of the log.
+        now: Unix seconds.
+        on_progress: told (what, done, total).
 
     Raises:
         FatalError: rows that a checkpoint covers, or later ones, are not what was appended;
             nothing is signed over a changed history.
         ConfigError: the log has a name that no signed note can have.
     """
-    store = parts.store
     length, covered = store.log.sizes()
     if length == covered:
         return None
@@ -44,13 +86,13 @@ def checkpoint(parts: Parts, now: int) -> StoredCheckpoint | None:
     nodes: list[tuple[int, int, bytes]] = []
     for leaves in _leaves_after(store, covered):
         nodes += growth.extend(leaves)
-        parts.on_progress("checkpoint", growth.size - covered, length - covered)
+        on_progress("checkpoint", growth.size - covered, length - covered)
     root = growth.frontier().root()
     made = StoredCheckpoint(
         size=growth.size,
         root=root,
-        note=sign(parts.policy.origin, growth.size, root, parts.signer),
-        key_id=parts.signer.key_id,
+        note=sign(origin, growth.size, root, signer),
+        key_id=signer.key_id,
         created_at=now,
         batch_id=None,
     )

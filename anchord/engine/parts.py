@@ -36,6 +36,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Where capture URLs in events begin; another one is no Wayback Machine, and shows so."""
     origin: str = "anchord"
     """Name of the log of events, and of the key that signs its checkpoints."""
+    checkpoint_every_s: int = 0
+    """Least age of the last checkpoint before a pass makes the next, batches aside."""
     not_before: bool = False
     """Let batches carry the hash of a recent block."""
     authorities: tuple[str, ...] = ()

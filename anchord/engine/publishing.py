@@ -35,6 +35,7 @@ from anchord.core.state import merge_bundle, state_of_merged
 from anchord.core.tree_index import INDEX, Shard, index_body, read_index, render_shard
 from anchord.core.trust import Keys
 from anchord.engine.audit.fast_proofs import ProofReader
+from anchord.engine.checkpointing import checkpoint as make_checkpoint
 from anchord.engine.export import (
     Item,
     all_bundles,
@@ -68,6 +69,8 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Of the mirror, in its manifest."""
     merge_version: str
+    origin: str
+    """Of the log, should it have to be signed once more."""
     base_url: str | None = None
     """Where it will be served; None: addresses in the manifest are relative."""
     status: str = "mirror"
@@ -121,6 +124,8 @@ def publish(
         LedgerError, FatalError: the store is damaged; the old index still stands.
     """
     with store.exclusive():
+        # What a pass has not signed the log of yet would lie in bundles and in no log.
+        make_checkpoint(store, signer, options.origin, now, on_progress)
         work = _Publishing(store, keyring, sink, options, on_progress)
         work.put_records()
         checkpoint = work.put_log()

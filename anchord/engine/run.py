@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anchord.engine import anchoring, checking, continuity, ledger, tokens
-from anchord.engine.checkpointing import checkpoint
+from anchord.engine.checkpointing import checkpoint_if_due
 
 if TYPE_CHECKING:
     from anchord.engine.archiving import ArchiveReport, Archiving
@@ -53,7 +53,6 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         continuity.check_chain(parts.store, parts.policy.chain)
         continuity.heal_clock(parts, now)
         anchoring.free_orphans(parts, now)
-        checkpoint(parts, now)  # of what a killed pass appended, so that the batch carries it
         batch = anchoring.seal(parts, now)
         submitting = anchoring.Submitting(parts, now)
         submitting.start()
@@ -65,12 +64,13 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
             upgraded, failed = anchoring.upgrade(parts, now)
             stamping.collect()
             anchored, problems = checking.check(parts, now)
-            signed = _sign(parts, now)
+            signed = ledger.append_all(parts, now)
         finally:
             submitting.finish()
             stamping.finish()
         stored = None if archiving is None else archiving.step(now)
-        signed += _sign(parts, now)
+        signed += ledger.append_all(parts, now)
+        checkpoint_if_due(parts, now)
     return PassReport(
         sealed=0 if batch is None else batch.size,
         batch_id=None if batch is None else batch.id,
@@ -93,13 +93,6 @@ def run_storing(parts: Parts, now: int, archiving: Archiving) -> PassReport:
     """
     with parts.store.exclusive():
         stored = archiving.step(now)
-        signed = _sign(parts, now)
+        signed = ledger.append_all(parts, now)
+        checkpoint_if_due(parts, now)
     return PassReport(stored=stored, signed=signed)
-
-
-def _sign(parts: Parts, now: int) -> int:
-    """Append what is due, and sign the log of it: what is packed or exported has its place."""
-    signed = ledger.append_all(parts, now)
-    if signed:
-        checkpoint(parts, now)
-    return signed

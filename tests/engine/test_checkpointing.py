@@ -14,7 +14,7 @@ from anchord.core import checkpoint as texts
 from anchord.core import log as rfc6962
 from anchord.core.note import make_verifier, parse
 from anchord.engine import checkpointing
-from anchord.engine.checkpointing import checkpoint
+from anchord.engine.checkpointing import checkpoint_of
 from anchord.engine.run import run_pass
 from anchord.errors import ConfigError, FatalError
 
@@ -85,14 +85,14 @@ def test_a_pass_without_new_events_makes_none_and_writes_nothing(world):
     go.add(bare(3))
     go()
     before = stored(go.parts.store)
-    assert checkpoint(go.parts, go.clock.now()) is None
+    assert checkpoint_of(go.parts, go.clock.now()) is None
     go(60)
     assert stored(go.parts.store) == before
 
 
 def test_a_store_without_events_has_no_checkpoint(world):
     go, _ = world
-    assert checkpoint(go.parts, go.clock.now()) is None
+    assert checkpoint_of(go.parts, go.clock.now()) is None
 
 
 def test_the_next_batch_carries_what_waits_and_a_checkpoint_causes_no_batch(world):
@@ -190,7 +190,8 @@ def test_nothing_is_signed_over_a_changed_history(world, monkeypatch, statement)
     go()
     go.add(bare(2, "more"))
     with monkeypatch.context() as patch:
-        patch.setattr("anchord.engine.run.checkpoint", lambda *_: None)
+        patch.setattr("anchord.engine.run.checkpoint_if_due", lambda *_: None)
+        patch.setattr("anchord.engine.anchoring.checkpoint_of", lambda *_: None)
         run_pass(go.parts, go.clock.advance(60))
     assert store.log.sizes() == (602, 600)
     damage(store, statement)
@@ -258,10 +259,33 @@ def test_the_first_checkpoint_of_a_long_ledger_takes_little_memory(tmp_path):
     leaves = b"".join([rfc6962.leaf_hash(row[4] + row[5]) for row in values])
     del values
     tracemalloc.start()
-    made = checkpoint(parts, 1_722_513_600)
+    made = checkpoint_of(parts, 1_722_513_600)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (made.size, made.root) == (count, rfc6962.root(leaves))
     assert len(nodes(parts.store)) == 78
     assert peak < 12 * 2**20
+    parts.store.close()
+
+
+def test_between_batches_the_log_is_signed_no_oftener_than_asked_for(tmp_path):
+    """And what was left is signed by a later pass, though nothing else is signed in it."""
+    chain = FakeChain()
+    parts = make_parts(tmp_path, headers=[chain], checkpoint_every_s=600)
+    go = Passes(parts, chain)
+    sizes = lambda: [found.size for found in parts.store.log.checkpoints()]  # noqa: E731
+    go.add(bare(2))
+    go()
+    assert sizes() == [2]
+    go.add(bare(2, "more"))
+    go(60)
+    assert (parts.store.ledger.head()[0], sizes()) == (4, [2]), "the next batch found nothing new"
+    go.add(bare(1, "last"))
+    go(60)
+    assert sizes() == [2, 4], "a batch takes along all that was signed before it"
+    go(599)
+    assert sizes() == [2, 4]
+    go(1)
+    assert sizes() == [2, 4, 5]
+    assert parts.store.log.last().root == law(rows(parts.store))
     parts.store.close()

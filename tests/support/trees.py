@@ -22,7 +22,7 @@ def publish_tree(place: Workplace, folder: Path, **options: Any) -> Published:
             app.keyring,
             app.signer,
             sink,
-            PublishOptions(**chosen),
+            PublishOptions(**({"origin": "anchord"} | chosen)),
             place.clock.now(),
             lambda _what, _done, _total: None,
         )

@@ -93,6 +93,7 @@ def _publish(
     options = PublishOptions(
         name=name or app.config.signer.signer_id,
         merge_version=MERGE_VERSION,
+        origin=app.config.ledger.origin or app.config.signer.signer_id,
         base_url=None if base_url is None else checked(base_url, "--base-url"),
         status=status,
         anchored_only=anchored_only,
