@@ -255,7 +255,7 @@ def test_withdrawing_what_the_ledger_does_not_hold_stops(world):
         go(6 * 3600)
     old.left = 9
     damage(go.parts.store, "DELETE FROM events WHERE seq = 4")
-    with pytest.raises(FatalError, match="rows were removed"):
+    with pytest.raises(FatalError, match="not in the ledger"):
         run_pass(go.parts, go.clock.now())
     with pytest.raises(FatalError, match="not in the ledger"):
         ledger.append_all(go.parts, go.clock.now())

@@ -243,7 +243,8 @@ def test_events_that_no_checkpoint_covers_yet_are_left_out(tmp_path, monkeypatch
     go.add(bare(3, "first"))
     go()
     go.add(bare(2, "second"))
-    monkeypatch.setattr("anchord.engine.run.checkpoint", lambda *_: None)
+    monkeypatch.setattr("anchord.engine.run.checkpoint_if_due", lambda *_: None)
+    monkeypatch.setattr("anchord.engine.anchoring.checkpoint_of", lambda *_: None)
     go(60)
     rows = [row for chunk in parts.store.ledger.walk() for row in chunk]
     (found,) = inclusion_of(parts.store, rows)
