@@ -13,6 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from anchord.core import note
+from anchord.core.event import TARGET
+from anchord.core.keyring import PublicKey
 from anchord.core.log import HASH, MAX_SIZE
 from anchord.errors import RefusedError, SignatureError
 
@@ -73,6 +75,23 @@ def parse(raw: bytes) -> Checkpoint:
         RefusedError: not a signed note, or not of a checkpoint.
     """
     return parse_text(note.parse(raw).text)
+
+
+def log_verifiers(origin: str, keys: Iterable[PublicKey]) -> list[note.Verifier]:
+    """Return what checks the notes of a log: those of the keys that may sign timestamps.
+
+    A key that is believed for something else (claims of an author, say) says nothing of a log.
+
+    Raises:
+        RefusedError: an origin that notes cannot have.
+    """
+    raw = dict.fromkeys(key.public_key for key in keys if signs_logs(key))
+    return [note.make_verifier(origin, public_key) for public_key in raw]
+
+
+def signs_logs(key: PublicKey) -> bool:
+    """Tell whether checkpoints of a key count."""
+    return TARGET in key.targets or "*" in key.targets
 
 
 def open_checkpoint(raw: bytes, verifiers: Iterable[note.Verifier]) -> Checkpoint:

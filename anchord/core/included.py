@@ -52,6 +52,8 @@ def _signed(raw: bytes, origin: str, keys: Keys) -> Trust | None:
     """Return how far the key that signed a checkpoint is trusted."""
     by_hash: dict[bytes, tuple[note.Verifier, Trust]] = {}
     for key, trust in keys:
+        if not checkpoint.signs_logs(key):
+            continue
         verifier = note.make_verifier(origin, key.public_key)
         by_hash.setdefault(verifier.key_hash, (verifier, trust))
     lines = [line for line in note.parse(raw).lines if line.name == origin]

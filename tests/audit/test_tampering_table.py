@@ -47,7 +47,8 @@ def test_what_nobody_touched_is_sound(tree: AuditedTree) -> None:
     for files in (tree.files, tree.older, tree.folder, tree.reindexed(tree.files)):
         report = tree.audit(files)
         assert (report.result, report.reasons) == ("sound", ())
-        assert not report.findings
+        # The archive's signer has a log of its own, which is not in this tree.
+        assert {one.code for one in report.findings} <= {"log-elsewhere"}
 
 
 def test_the_table_has_every_part_and_operation(tree: AuditedTree) -> None:

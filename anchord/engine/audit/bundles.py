@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _KEYS = "public_keys"
+_REPEATED = "event-repeated"
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -122,6 +123,12 @@ class BundleAuditor:
             return None
         subject = bundle.number or record_id(bundle.digest)
         before = self._outcome.broken
+        for words in keys.disputed:
+            self._outcome.find(
+                "key-differs", Severity.WARNING, Part.KEY, subject,
+                f"{words}; what only the bundle states is not believed",
+                "ask the signer which key is theirs, by another way than this bundle",
+            )  # fmt: skip
         self._check_receipts(subject, bundle, keys)
         merged = self._merge(subject, bundle, keys)
         return self._examined(subject, bundle, merged, sound=self._outcome.broken == before)
@@ -149,8 +156,11 @@ class BundleAuditor:
         """Return what the events come to; note all that does not hold or cannot be checked."""
         merged = merge_bundle(bundle, keys, self._proofs)
         for doubted in merged.invalid:
+            code = _why_invalid(doubted, bundle, keys)
+            # Whoever copies an id shadows nothing by it: the event itself is there, and stands.
+            copied = code == _REPEATED
             self._outcome.find(
-                _why_invalid(doubted, bundle, keys), Severity.BROKEN, Part.EVENT,
+                code, Severity.WARNING if copied else Severity.BROKEN, Part.EVENT,
                 f"{doubted.event_id:.80} of {subject}" if doubted.event_id else subject,
                 doubted.reason, "fetch the bundle again; do not believe whoever changed it",
             )  # fmt: skip
@@ -246,7 +256,7 @@ def _why_invalid(doubted: Doubted, bundle: Bundle, keys: Keys) -> str:
         read_event(doubted.event, bundle.digest, bundle.number, keys)
     except (RefusedError, VerificationError) as error:
         return code_of(error, "event")
-    return "event-repeated"
+    return _REPEATED
 
 
 def well_written(raw: bytes, found: Examined) -> bool:

@@ -140,7 +140,7 @@ class Outcome:
         """Judge what was found."""
         completeness = self._tally.result()
         coverage = msgspec.convert(dict(self._counts), Coverage)
-        reasons = tuple(self._reasons(coverage))
+        reasons = tuple(self._reasons(coverage, kind))
         broken = self._findings.count(Severity.BROKEN)
         return AuditReport(
             source=source,
@@ -158,7 +158,7 @@ class Outcome:
             counts=_by_code(self._findings.counts),
         )
 
-    def _reasons(self, coverage: Coverage) -> list[str]:
+    def _reasons(self, coverage: Coverage, kind: str) -> list[str]:
         reasons = []
         if broken := self.broken:
             reasons.append(f"{broken:,} findings say that evidence does not hold")
@@ -166,6 +166,9 @@ class Outcome:
             reasons.append(f"{coverage.headers_missing:,} blocks could not be checked: no header")
         if coverage.foreign_events and not coverage.events:
             reasons.append("no event could be checked: give the signer's key with --key")
+        elif kind != "store" and coverage.records_counted and not coverage.signatures:
+            # A store without events is new; of what others give away, nobody vouches for it.
+            reasons.append("nothing here is signed by a key that is trusted, so nothing was proved")
         reasons += [f"{count:,} {why}" for why, count in sorted(self._doubts.items())]
         if not coverage.records_counted:
             reasons.append("there is nothing to audit")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anchord.core import note
-from anchord.core.checkpoint import open_checkpoint, parse
+from anchord.core.checkpoint import log_verifiers, open_checkpoint, parse
 from anchord.core.finding import Part, Severity
-from anchord.core.keyring import PublicKey
 from anchord.engine.audit.store_frame import RESTORE
 from anchord.errors import RefusedError, SignatureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anchord.core.keyring import PublicKey
     from anchord.engine.audit.outcome import Outcome
 
 
@@ -39,14 +38,10 @@ class Notes:
         try:
             origin = parse(raw).origin
             wanted = [key for key in self._keys if key_id in (None, key.key_id)]
-            found = open_checkpoint(raw, [_verifier(origin, key) for key in wanted])
+            found = open_checkpoint(raw, log_verifiers(origin, wanted))
         except (RefusedError, SignatureError) as error:
             todo = f"give the key with --key if it is a right one; else {RESTORE}"
             self._outcome.find("checkpoint-signature-wrong", Severity.BROKEN, Part.CHECKPOINT,
                                name, str(error), todo)  # fmt: skip
             return None
         return found.size, found.root
-
-
-def _verifier(origin: str, key: PublicKey) -> note.Verifier:
-    return note.make_verifier(origin, key.public_key)

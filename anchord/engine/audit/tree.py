@@ -9,6 +9,7 @@ has the first alone, and the report says so by its kind.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,8 @@ class _TreeAudit:
         self._outcome = Outcome(options)
         self._keys = TreeKeys(keyring, given, self._outcome)
         self._anchors = Anchors(headers, self._outcome)
+        self._others: Counter[str] = Counter()
+        """Signer -> events that belong into another log than the one here."""
         self._log = LogAuditor(tree, self._keys, self._outcome, scratch)
 
     def run(self, on_progress: Progress) -> tuple[Outcome, ReportFacts]:
@@ -121,7 +124,7 @@ class _TreeAudit:
                 self._log.check_partial(survey.paths[Kind.TILE], head.size)
                 self._log.check_proofs(survey.sizes, self._anchors)
             return head
-        if own.log or survey.sizes or survey.paths[Kind.TILE] or since is not None:
+        if own.log or survey.published or since is not None:
             # A new ledger has no checkpoint yet; then it has no events either.
             severe = survey.sizes or survey.paths[Kind.TILE] or since is not None
             self._outcome.find(
@@ -202,6 +205,7 @@ class _TreeAudit:
         self._scratch.add_events(chunk.events)
         self._scratch.state_members(chunk.members)
         self._scratch.add_bare(chunk.bare)
+        self._others.update(chunk.others)
         for examined in chunk.examined:
             self._anchors.settle(examined)
 
@@ -243,6 +247,13 @@ class _TreeAudit:
                     "event-missing", event_id(digest),
                     f"entry {place} of the log is this event, and no bundle here has it",
                 )  # fmt: skip
+        for signer, count in sorted(self._others.items()):
+            self._outcome.find(
+                "log-elsewhere", Severity.NOTE, Part.LEDGER, signer,
+                f"{count:,} events of {signer:.100} belong into a log that is not here: whether "
+                "more of theirs are missing, nothing here can tell",
+                "ask for the tree that they publish themselves",
+            )  # fmt: skip
         for subject, count in self._scratch.unproved():
             self._outcome.find(
                 "inclusion-missing", Severity.WARNING, Part.BUNDLE, subject,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from anchord.core.checkpoint import Checkpoint, open_checkpoint, parse
+from anchord.core.checkpoint import Checkpoint, log_verifiers, open_checkpoint, parse
 from anchord.core.event import event_id
 from anchord.core.finding import Part, Severity
 from anchord.core.log import leaf_hash, verify_inclusion
-from anchord.core.note import make_verifier
+from anchord.core.note import parse as parse_note
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.tree_words import KEY_TODO, code_of
-from anchord.errors import AnchordError, SignatureError, VerificationError
+from anchord.errors import AnchordError, VerificationError
 
 if TYPE_CHECKING:
     from anchord.core.inclusion import IncludedEvent, Inclusion
@@ -29,6 +29,8 @@ class Included(NamedTuple):
     """(digest, signature, signer) of events that belong into the tree's log."""
     bare: list[bytes]
     """Digests of those that the bundle does not prove to be in it."""
+    others: list[str]
+    """Signers of events that belong into another log, which is not here."""
 
 
 class InclusionAuditor:
@@ -59,7 +61,13 @@ class InclusionAuditor:
                 if head is not None and checkpoint.origin == head.origin:
                     proved.add(known[0])
         mine = [entry for entry in found.entries if head is not None and entry[2] in head.signers]
-        return Included(mine, [digest for digest, _, _ in mine if digest not in proved])
+        bare = [digest for digest, _, _ in mine if digest not in proved]
+        others = [
+            signer
+            for _, _, signer in found.entries
+            if head is not None and signer not in head.signers
+        ]
+        return Included(mine, bare, others)
 
     def _prove(
         self, subject: str, event: IncludedEvent, entry: bytes, checkpoint: Checkpoint
@@ -91,15 +99,12 @@ class InclusionAuditor:
         """Return a checkpoint by a trusted key; None where only a claimed key has signed it."""
         origin = parse(raw).origin
         context = self._context
-        trusted = {key.public_key for key in (*context.given, *context.keyring)}
-        try:
-            found = open_checkpoint(raw, [make_verifier(origin, key) for key in trusted])
-        except SignatureError:
-            claimed = {key.public_key for key in context.claimed} - trusted
-            if claimed:
-                open_checkpoint(raw, [make_verifier(origin, key) for key in claimed])
+        verifiers = log_verifiers(origin, (*context.given, *context.keyring))
+        known = {(one.name, one.key_hash) for one in verifiers}
+        if not known & {(line.name, line.key_hash) for line in parse_note(raw).lines}:
             self.outcome.doubt("checkpoints in bundles are by keys nobody gave: " + KEY_TODO)
             return None
+        found = open_checkpoint(raw, verifiers)
         self.outcome.count("signatures")
         return found
 

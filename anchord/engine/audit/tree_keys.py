@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anchord.core.checkpoint import log_verifiers, signs_logs
 from anchord.core.finding import Part, Severity
 from anchord.core.key_document import from_document, to_document
 from anchord.core.keyring import OWN_TARGETS, REGISTRY_TARGETS, Keyring, PublicKey
 from anchord.core.mirror_manifest import MANIFEST, Manifest, read_manifest
-from anchord.core.note import Verifier, key_hash, make_verifier
+from anchord.core.note import Verifier, key_hash
 from anchord.core.note import parse as parse_note
 from anchord.core.strictjson import parse
 from anchord.core.trust import Keys, Trust
@@ -55,20 +56,28 @@ class TreeKeys:
 
     def verifiers(self, origin: str) -> list[Verifier]:
         """Return what checks notes of a log, by the keys that are trusted."""
-        return _verifiers(origin, [*self.given, *self.keyring])
+        return log_verifiers(origin, [*self.given, *self.keyring])
 
     def claimed_verifiers(self, origin: str) -> list[Verifier]:
         """Return what checks notes of a log, by the keys that are only claimed."""
-        return _verifiers(origin, self.claimed)
+        return log_verifiers(origin, self.claimed)
 
-    def signers(self, origin: str, raw: bytes) -> frozenset[str]:
-        """Return whose keys have signed a note."""
+    def signed_by(self, origin: str, raw: bytes) -> list[PublicKey]:
+        """Return the keys that have signed a note that was opened, those nobody trusts last.
+
+        Where a trusted key has signed, claimed ones do not count: nobody checked their lines.
+        """
         hashes = {line.key_hash for line in parse_note(raw).lines if line.name == origin}
-        return frozenset(
-            key.signer_id
-            for key in (*self.given, *self.keyring, *self.claimed)
-            if key_hash(origin, key.public_key) in hashes
-        )
+        for keys in ((*self.given, *self.keyring), self.claimed):
+            found = [
+                key
+                for key in keys
+                if signs_logs(key) and key_hash(origin, key.public_key) in hashes
+            ]
+            if found:
+                # As all that is trusted allows it: who revokes it in one place revokes it in all.
+                return [(self.keys.find(key.key_id) or (key,))[0] for key in found]
+        return []
 
     def claim(self, where: str, value: object) -> None:
         """Take in a key document of the tree."""
@@ -120,13 +129,6 @@ def differing(known: PublicKey, value: object) -> list[str]:
 def _document(key: PublicKey) -> dict[str, Any]:
     """Return a key's document: the same few keys are compared with many bundles."""
     return to_document(key)
-
-
-def _verifiers(origin: str, keys: Sequence[PublicKey]) -> list[Verifier]:
-    found: dict[bytes, Verifier] = {}
-    for key in keys:
-        found.setdefault(key.public_key, make_verifier(origin, key.public_key))
-    return list(found.values())
 
 
 def read_keys(tree: Tree, paths: Sequence[str], keys: TreeKeys) -> None:

@@ -101,9 +101,13 @@ class LogAuditor:
             self._grown(since, newest, roots)
         for size in sorted(sizes):
             self._check_kept(size, newest, roots, raw if size == newest.size else None)
-        return Head(
-            newest.origin, newest.size, roots, self._keys.signers(newest.origin, raw or b"")
-        )
+        keys = self._keys.signed_by(newest.origin, raw or b"")
+        if keys and all(key.revoked_at is not None for key in keys):
+            self._outcome.doubt(
+                "checkpoint is signed by a key that was revoked, and nothing says that it was "
+                "signed before: get the newest one from the publisher"
+            )
+        return Head(newest.origin, newest.size, roots, frozenset(key.signer_id for key in keys))
 
     def _agrees(self, where: str, stated: Checkpoint, roots: dict[int, bytes]) -> bool:
         root = roots.get(stated.size)

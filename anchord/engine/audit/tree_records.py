@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,6 +74,8 @@ class Chunk(NamedTuple):
     """(item, file, member, SHA-256) that storage events sign for."""
     bare: list[tuple[bytes, str]]
     """(digest, subject) of events the bundle does not prove to be in the log."""
+    others: Counter[str]
+    """Signer -> events that belong into another log."""
 
 
 class _Kind(msgspec.Struct):
@@ -102,7 +105,7 @@ class RecordAuditor:
             context.keyring, context.given, context.claimed, self._outcome, self._proofs
         )
         self._inclusion.outcome = self._outcome
-        self._chunk = Chunk(self._outcome, [], [], [], [], [], [])
+        self._chunk = Chunk(self._outcome, [], [], [], [], [], [], Counter())
 
     def run(self, units: Sequence[Unit]) -> Chunk:
         """Audit some records."""
@@ -193,6 +196,7 @@ class RecordAuditor:
         self._chunk.events.extend((d, s, found.subject) for d, s, _ in mine.entries)
         self._chunk.events.extend((digest, None, found.subject) for digest in _doubted(found))
         self._chunk.bare.extend((digest, found.subject) for digest in mine.bare)
+        self._chunk.others.update(mine.others)
         self._chunk.members.extend(_members(found))
         paths = found.paths
         if PROOF in files:

@@ -44,6 +44,11 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+_MARKS = (Kind.INDEX, Kind.MANIFEST, Kind.CHECKPOINT, Kind.TILE, Kind.COPY)
+"""What only a published tree has. Its folders of records are another mark: whoever drops index,
+manifest and log must not make a plain folder of bundles of it."""
+
+
 def kind_of(path: str) -> Kind:  # noqa: PLR0911 - a table of patterns, the first that fits
     """Return what a file is, by its path alone."""
     head, _, name = path.rpartition("/")
@@ -114,10 +119,11 @@ class Survey:
     def _add(self, kind: Kind, item: str | Unit, options: AuditOptions) -> None:
         if isinstance(item, Unit):
             self.units += 1
+            self.published |= item.folder.startswith(("pith/", "record/"))
             if options.sample is not None:
                 self._draw(item.path, options.sample, options.seed)
             return
-        self.published |= kind in (Kind.INDEX, Kind.MANIFEST, Kind.CHECKPOINT, Kind.TILE)
+        self.published |= kind in _MARKS
         if kind not in (Kind.COPY, Kind.OTHER, Kind.TILE) or (kind is Kind.TILE and ".p/" in item):
             self.paths[kind].append(item)
         if match := _OLD_CHECKPOINT.fullmatch(item):
