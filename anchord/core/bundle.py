@@ -29,6 +29,9 @@ from anchord.errors import DigestMismatchError, RefusedError
 BUNDLE_TYPE = "pith_open_graph_bundle"
 BUNDLE_VERSION = "1.0"
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
+MAX_FOREIGN_BYTES = MAX_BUNDLE_BYTES // 2
+"""What foreign documents of one record may come to in its bundle: it must stay one that is read,
+whatever strangers have to say of the record."""
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from anchord.core.bundle import Bundle, bundle_beside
+from anchord.core.bundle import MAX_FOREIGN_BYTES, Bundle, bundle_beside
 from anchord.core.included import check_inclusion
 from anchord.core.key_document import from_document
 from anchord.core.keyring import REGISTRY_TARGETS, Keyring, PublicKey
@@ -36,8 +36,14 @@ def check_document(document: Document, keyring: Keyring) -> None:
     want of a key or a published rule, may stay.
 
     Raises:
-        RefusedError: an event, a receipt, a key, an alias or an inclusion proof does not hold.
+        RefusedError: an event, a receipt, a key, an alias or an inclusion proof does not hold, or
+            it is too long to stand in another bundle.
     """
+    if len(document.raw) > MAX_FOREIGN_BYTES:
+        raise RefusedError(
+            f"expected a bundle of at most {MAX_FOREIGN_BYTES:,} bytes, got "
+            f"{len(document.raw):,}: it would fill the one that is exported for its record"
+        )
     bundle = bundle_beside(document.raw, document.record)
     try:
         keys = Keys(keyring, (), claimed_keys(bundle))

@@ -21,6 +21,8 @@ from anchord.core.verify_event import ProofReader
 
 STATE_TYPE = "pith_open_graph_state"
 STATE_VERSION = "1.0"
+MAX_STATE_BYTES = 64 << 20
+"""A state has a line for each event of its bundle, however short that is."""
 _WHOLE_PROOF = "proof_b64"
 """Stays in the bundle: a state says what stands, the bundle proves it."""
 

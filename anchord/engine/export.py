@@ -7,10 +7,12 @@ proofs that were brought for it. All of a batch is joined a tile at a time, so m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.bundle import MAX_FOREIGN_BYTES
 from anchord.core.bundle_text import render_bundle, whole_event
 from anchord.core.canonical import pith_suffix
 from anchord.core.event import canonical_body, event_digest
@@ -115,6 +117,7 @@ def _bundle(
     inclusion: Sequence[Inclusion],
 ) -> bytes:
     check_record(record, body)
+    kept = _within(documents)
     whole = Record(
         digest=record.digest,
         scheme=record.scheme,
@@ -127,10 +130,25 @@ def _bundle(
     signers = [
         to_document(key)
         for key in keyring
-        if key.key_id in key_ids or any(f'"{key.key_id}"'.encode() in raw for raw in documents)
+        if key.key_id in key_ids or any(f'"{key.key_id}"'.encode() in raw for raw in kept)
     ]
     added_at = utc(record.added_at)
-    return render_bundle(whole, added_at, events, signers, documents, inclusion=inclusion)
+    return render_bundle(whole, added_at, events, signers, kept, inclusion=inclusion)
+
+
+def _within(documents: Sequence[bytes]) -> list[bytes]:
+    """Return the foreign documents that a bundle has room for, the shortest first.
+
+    Which these are follows from the set of them. Whoever wants to crowd others out has to be
+    shorter than they are, very often.
+    """
+    kept, room = [], MAX_FOREIGN_BYTES
+    for raw in sorted(documents, key=lambda raw: (len(raw), sha256(raw).digest())):
+        room -= len(raw)
+        if room < 0:
+            break
+        kept.append(raw)
+    return kept
 
 
 def _item(record: StoredRecord, batch: Batch, data: bytes) -> Item:

@@ -15,13 +15,12 @@ from anchord.core.canonical import pith_suffix, read_record
 from anchord.core.keyring import Keyring
 from anchord.core.merge import MERGE_VERSION
 from anchord.core.model import Document, Record, Scheme
-from anchord.core.state import state_bytes, state_of
+from anchord.core.state import MAX_STATE_BYTES, state_bytes, state_of
 from anchord.core.strictjson import parse
 from anchord.core.trust import Keys
 from anchord.engine.pull_report import Kind
 from anchord.errors import DigestMismatchError, RefusedError
 
-MAX_STATE_BYTES = 16 << 20
 _COUNTS = ("event_count", "valid_event_count", "invalid_event_count", "equivocation_count")
 
 Found = tuple[Kind, str]

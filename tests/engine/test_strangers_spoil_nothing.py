@@ -1,20 +1,25 @@
 """What strangers put beside an honest record's evidence neither breaks it nor speaks for it."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.evidence import anchored_payload, body_of, bundle_with, mined, sign, stored_event
 from support.parties import START, FakeChain, FakeSigner
-from support.workplace import sample
+from support.workplace import Workplace, sample
 
+from anchord.core.bundle import MAX_FOREIGN_BYTES, read_bundle
 from anchord.core.bundle_check import check_document
 from anchord.core.key_document import to_document
 from anchord.core.keyring import PublicKey
 from anchord.core.model import Document
 from anchord.core.moment import utc
-from anchord.core.trust import Trust
+from anchord.core.reference import Reference
+from anchord.core.state import state_of
+from anchord.core.trust import Keys, Trust
 from anchord.engine.certifying import certify_bundle
+from anchord.engine.export import record_bundle
 from anchord.engine.header_view import HeaderView
 from anchord.engine.report import Report
 from anchord.engine.verification import verify_bundle
@@ -102,3 +107,30 @@ def test_what_a_stranger_did_not_sign_is_not_taken_in() -> None:
     event = sign(body_of(RECORD, STRANGER, PAYLOAD), HONEST)
     with pytest.raises(RefusedError, match="only the evidence states"):
         check_document(Document(record=RECORD, raw=bundle(event)), HONEST.keyring())
+
+
+def test_what_strangers_say_leaves_a_bundle_that_can_be_read(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    long = MAX_FOREIGN_BYTES - 100_000
+    place.anchor(document("a", 10), document("b", long), document("c", long), document("d", 20))
+    with place.app() as app:
+        (record,) = app.store.records.find(Reference(digest=RECORD.digest), 1)
+        raw = record_bundle(app.store, app.keyring, record)
+        keys = Keys(app.keyring)
+    found = read_bundle(raw)
+    names = {event["event_id"] for event in found.events}
+    assert {"a", "d"} <= names
+    assert len(names & {"b", "c"}) == 1
+    assert state_of(found, keys)["current"]["timestamps"]
+
+
+def test_a_foreign_bundle_that_fills_all_the_room_is_not_kept() -> None:
+    with pytest.raises(RefusedError, match="at most"):
+        check_document(document("a", MAX_FOREIGN_BYTES), HONEST.keyring())
+
+
+def document(name: str, length: int) -> Document:
+    """Return a stranger's bundle with one unsigned event of a certain length."""
+    text = json.loads(bundle_with(RECORD, []))
+    text["events"] = [{"event_id": name, "event_type": "note", "words": "w" * length}]
+    return Document(record=RECORD, raw=json.dumps(text).encode())

@@ -16,7 +16,7 @@ from anchord.core.event import ITEM_STORED
 from anchord.core.finding import Part, Severity
 from anchord.core.keyring import Keyring
 from anchord.core.proof import MAX_PROOF_BYTES
-from anchord.core.state import state_bytes, state_of_merged
+from anchord.core.state import MAX_STATE_BYTES, state_bytes, state_of_merged
 from anchord.core.trust import Keys
 from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, well_written
 from anchord.engine.audit.fast_proofs import ProofReader
@@ -147,7 +147,8 @@ class RecordAuditor:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            raw = self._context.tree.read(path, MAX_BUNDLE_BYTES)
+            limit = MAX_STATE_BYTES if path.endswith("/" + STATE) else MAX_BUNDLE_BYTES
+            raw = self._context.tree.read(path, limit)
             why = "it went away, or is a link to nothing"
         except RefusedError as error:
             raw, why = None, str(error)
