@@ -22,6 +22,7 @@ from anchord.core.number import (
     record_id,
     short_pith_number,
 )
+from anchord.core.plain import plain_bytes
 from anchord.core.strictjson import MAX_DEPTH, MAX_RECORD_BYTES, parse
 from anchord.errors import RefusedError
 
@@ -57,6 +58,9 @@ def canonical_bytes(value: Any, scheme: Scheme = Scheme.PITH_JSON_V1) -> bytes:
     try:
         if scheme is Scheme.RFC8785:
             return _rfc8785(value)
+        plain = plain_bytes(value)
+        if plain is not None:
+            return plain
         text = json.dumps(
             value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         )

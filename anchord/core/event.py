@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anchord.core.plain import plain_bytes
 from anchord.errors import FatalError, RefusedError
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def canonical_body(body: Mapping[str, Any]) -> bytes:
     Raises:
         RefusedError: the body leaves the profile where all encoders agree.
     """
+    plain = plain_bytes(body, _MAX_INT)
+    if plain is not None:
+        return plain
     _check_profile(body)
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     try:

@@ -18,7 +18,8 @@ Decided where the rule leaves room:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -107,17 +108,15 @@ def merge(
         raise DigestMismatchError(
             f"the canonical bytes are of {digest_of(canonical).hex()}, not of {digest.hex()}"
         )
-    texts = {json.dumps(event, sort_keys=True) for event in events}
-    # Judged in one spelling, so that a reason does not depend on how somebody ordered the keys.
-    verdicts = [_judge(text, digest, number, keys, proofs) for text in sorted(texts)]
+    verdicts = _judge_all(list(events), lambda event: _judge(event, digest, number, keys, proofs))
     return _reduce(sorted(_one_by_id(verdicts), key=_place))
 
 
 class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What one event comes to by itself."""
 
-    text: str
-    """All of the event, in one spelling."""
+    text: str = ""
+    """All of the event, in one spelling; empty where no other event has its name."""
     event: dict[str, Any]
     proved: EventProved | None = None
     """None: it is invalid."""
@@ -138,10 +137,30 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return Doubted(event_id=_name(self.event), reason=self.reason, event=self.event)
 
 
+def _judge_all(
+    events: Sequence[Mapping[str, Any]], judge: Callable[[dict[str, Any]], _Verdict]
+) -> list[_Verdict]:
+    """Judge every event once.
+
+    Whether an event is valid does not depend on how somebody ordered its keys, but why it is not
+    does. So those that are alone under their name are judged as they came, which is quick; what is
+    not simply valid is judged in one spelling of all.
+    """
+    names = Counter(map(_name, events))
+    found, doubtful = [], set()
+    for event in events:
+        verdict = judge(dict(event)) if names[_name(event)] == 1 else None
+        if verdict is None or verdict.proved is None or verdict.reason:
+            doubtful.add(json.dumps(event, sort_keys=True))
+        else:
+            found.append(verdict)
+    judged = ((judge(json.loads(text)), text) for text in sorted(doubtful))
+    return found + [msgspec.structs.replace(verdict, text=text) for verdict, text in judged]
+
+
 def _judge(
-    text: str, digest: bytes, number: str | None, keys: Keys, proofs: ProofReader
+    event: dict[str, Any], digest: bytes, number: str | None, keys: Keys, proofs: ProofReader
 ) -> _Verdict:
-    event: dict[str, Any] = json.loads(text)
     try:
         proved = read_event(event, digest, number, keys, proofs)
         reason = proved.reason
@@ -150,10 +169,10 @@ def _judge(
         elif event.get("event_type") == CREATED:
             check_created(event, digest, keys)
     except (RefusedError, VerificationError) as error:
-        return _Verdict(text=text, event=event, reason=str(error))
+        return _Verdict(event=event, reason=str(error))
     if proved.trust is Trust.CLAIMED:
         reason = f"key {proved.key_id:.100} is not in the keyring: only the evidence states it"
-    return _Verdict(text=text, event=event, proved=proved, reason=reason)
+    return _Verdict(event=event, proved=proved, reason=reason)
 
 
 def _one_by_id(verdicts: Iterable[_Verdict]) -> Iterator[_Verdict]:

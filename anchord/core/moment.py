@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from anchord.errors import VerificationError
 
 _MOMENT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})Z")
 
 
+@lru_cache(maxsize=256)
 def utc(moment: int) -> str:
     """Return Unix seconds as `YYYY-MM-DDTHH:MM:SSZ`."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=256)
 def seconds(text: str) -> int:
     """Return the Unix seconds of `YYYY-MM-DDTHH:MM:SSZ`.
 

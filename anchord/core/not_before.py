@@ -8,17 +8,19 @@ older by any time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import msgspec
 
 from anchord.core.header import block_hash, display, internal
+from anchord.core.line import climb
 from anchord.core.operation import APPEND, SHA256, Op
+from anchord.core.proof import Timestamp, parse_detached
+from anchord.core.timestamp import parse_timestamp
 from anchord.errors import AttestationError
-
-if TYPE_CHECKING:
-    from anchord.core.proof import Timestamp
 
 
 class NotBefore(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +44,47 @@ def stem(timestamp: Timestamp) -> list[tuple[Op, Timestamp]]:
     return steps
 
 
-def check_path(stated: NotBefore, timestamp: Timestamp, attested: int) -> None:
+class Stem(NamedTuple):
+    """The steps that all paths of a proof share."""
+
+    ops: tuple[tuple[int, bytes], ...]
+    """Tag and argument."""
+    messages: tuple[bytes, ...]
+    """What they run through, the record's digest first."""
+
+
+def stem_of(proof: bytes) -> Stem:
+    """Return the stem of an `.ots`; of what many proofs share it is read once.
+
+    Raises:
+        RefusedError: not a proof.
+    """
+    line = climb(proof)
+    if line is None:
+        return _stem_of(parse_detached(proof).timestamp)
+    upper = _upper_stem(line.rest, line.messages[-1])
+    return Stem(line.ops + upper.ops, line.messages[:-1] + upper.messages)
+
+
+@lru_cache(maxsize=16)
+def _upper_stem(rest: bytes, message: bytes) -> Stem:
+    return _stem_of(parse_timestamp(rest, message))
+
+
+def _stem_of(timestamp: Timestamp) -> Stem:
+    steps = stem(timestamp)
+    return Stem(
+        tuple((op.tag, op.argument) for op, _ in steps),
+        (timestamp.message, *(node.message for _, node in steps)),
+    )
+
+
+def check_path(stated: NotBefore, ops: Iterable[tuple[int, bytes]], attested: int) -> None:
     """Check that a proof carries the block's hash where it says something about every path.
 
     Args:
         stated: the block.
-        timestamp: of the record.
+        ops: tag and argument of the steps all its paths share.
         attested: height of the block the proof leads to, which must be younger.
 
     Raises:
@@ -60,9 +97,8 @@ def check_path(stated: NotBefore, timestamp: Timestamp, attested: int) -> None:
             "expected an older one"
         )
     wanted = internal(stated.hash)
-    ops = [op for op, _ in stem(timestamp)]
-    for op, after in pairwise(ops):
-        if op.tag == APPEND and op.argument.endswith(wanted) and after.tag == SHA256:
+    for (tag, argument), (after, _) in pairwise(ops):
+        if tag == APPEND and after == SHA256 and argument.endswith(wanted):
             return
     raise AttestationError(
         f"not_before names block {stated.height} with hash {stated.hash}, and the proof does not "

@@ -6,6 +6,8 @@ RFC 4648 base32 of the digest, 130 of its 256 bits.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from anchord.core.model import Record
 from anchord.errors import RefusedError
 
@@ -21,6 +23,7 @@ _PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 _SHIFTS = tuple(range(120, -1, -10))
 
 
+@lru_cache(maxsize=64)
 def pith_suffix(digest: bytes) -> str:
     """Return the 26 characters of a Pith Number that come from the digest."""
     bits = int.from_bytes(digest[:17], "big") >> 6

@@ -7,19 +7,15 @@ tokens of time-stamping authorities over a message on the path (`anchord.core.ts
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
 from anchord.core import tsa
 from anchord.core.moment import seconds, utc
-from anchord.core.not_before import NotBefore, check_path, stem
-from anchord.core.proof import parse_detached
+from anchord.core.not_before import NotBefore, check_path, stem_of
 from anchord.core.receipt import strict_base64
 from anchord.errors import DigestMismatchError, VerificationError
-
-if TYPE_CHECKING:
-    from anchord.core.proof import Timestamp
 
 MAX_TOKENS = 32
 
@@ -80,21 +76,16 @@ def read_witnessed(
         return Witnessed()
     if len(tokens) > MAX_TOKENS:
         raise VerificationError(f"expected at most {MAX_TOKENS} tokens, got {len(tokens)}")
-    timestamp = parse_detached(proof).timestamp
+    shared = stem_of(proof)
     stated = None
     if block is not None:
         stated = NotBefore(height=block.block_height, hash=block.block_hash)
-        check_path(stated, timestamp, attested)
-    messages = _messages(timestamp)
-    return Witnessed(not_before=stated, tokens=tuple(_token(one, messages) for one in tokens))
+        check_path(stated, shared.ops, attested)
+    found = tuple(_token(one, shared.messages) for one in tokens)
+    return Witnessed(not_before=stated, tokens=found)
 
 
-def _messages(timestamp: Timestamp) -> set[bytes]:
-    """Return what all paths run through, the record's digest included."""
-    return {timestamp.message, *(node.message for _, node in stem(timestamp))}
-
-
-def _token(stated: StatedToken, messages: set[bytes]) -> TokenProved:
+def _token(stated: StatedToken, messages: Sequence[bytes]) -> TokenProved:
     where = f"the token of {stated.url:.100}"
     commitment = _hex(stated.commitment)
     if commitment not in messages:

@@ -10,25 +10,20 @@ to `read_proof`, which is the law.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 
-from anchord.core.proof import DETACHED_HEADER, MAX_PROOF_BYTES
+from anchord.core.line import climb
 from anchord.core.verify import Proof, read_proof
 
-_APPEND, _PREPEND, _SHA256 = 0xF0, 0xF1, 0x08
-_START = len(DETACHED_HEADER) + 32
-_LONGEST = 0x7F
-"""Lengths up to this take one byte, as every step of a Merkle tree does."""
 _KEPT = 1_024
 
 
 class _Upper(NamedTuple):
     """The upper part of a proof that was read whole."""
 
-    tail: bytes
+    rest: bytes
     steps: int
     """How many stood below it: with no more than these it is within the limits again."""
     proof: Proof
@@ -50,40 +45,15 @@ class ProofReader:
         Raises:
             RefusedError, DigestMismatchError, AttestationError: as `read_proof`.
         """
-        start = raw[:_START] == DETACHED_HEADER + digest and len(raw) <= MAX_PROOF_BYTES
-        at, steps, message = _climb(raw, digest) if start else (0, 0, b"")
+        line = climb(raw)
+        if line is None or line.messages[0] != digest:
+            return read_proof(raw, digest)
+        message, steps = line.messages[-1], len(line.ops)
         known = self._known.get(message)
-        if known is not None and steps <= known.steps and raw[at:] == known.tail:
+        if known is not None and steps <= known.steps and line.rest == known.rest:
             return msgspec.structs.replace(known.proof, digest=digest)
         proof = read_proof(raw, digest)
-        if start:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[message] = _Upper(raw[at:], steps, proof)
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[message] = _Upper(line.rest, steps, proof)
         return proof
-
-
-def _climb(raw: bytes, message: bytes) -> tuple[int, int, bytes]:
-    """Walk up the straight line a proof begins with.
-
-    Returns:
-        Where it ends: place in the bytes, operations on the way, and the message reached.
-    """
-    at, steps = _START, 0
-    while at < len(raw) - 1:
-        tag = raw[at]
-        if tag == _SHA256:
-            message = sha256(message).digest()
-            at += 1
-        elif tag in (_APPEND, _PREPEND):
-            length = raw[at + 1]
-            stop = at + 2 + length
-            if not 0 < length <= _LONGEST or stop > len(raw) or len(message) > _LONGEST:
-                break
-            argument = raw[at + 2 : stop]
-            message = message + argument if tag == _APPEND else argument + message
-            at = stop
-        else:
-            break
-        steps += 1
-    return at, steps, message
