@@ -56,6 +56,8 @@ class Completeness(msgspec.Struct, frozen=True, kw_only=True):
 
 EDGES = ((3_600, "1 h"), (21_600, "6 h"), (DAY_S, "24 h"), (7 * DAY_S, "7 d"), (30 * DAY_S, "30 d"))
 OLDER = "older"
+UNDATED = "unknown"
+"""Cohort of the records that nothing says the day of."""
 FACETS = ("anchored", "stored")
 
 
@@ -157,7 +159,7 @@ class Tally:
 
 
 def _month(at: int | None) -> str:
-    return "unknown" if at is None else utc(at)[:7]
+    return UNDATED if at is None else utc(at)[:7]
 
 
 def _edge(age_s: int) -> str:

@@ -262,7 +262,7 @@ def test_a_sound_audit_keeps_its_checkpoint_and_the_next_one_begins_there(
     common = ["audit", str(place.folder / "mirror"), *witnesses(place), *kept]
     first = run(*common)
     assert first.exit_code == 0
-    assert "no last.note yet: all is checked" in first.stderr
+    assert "last.note is not there yet: all is checked" in first.stderr
     note = (elsewhere / "last.note").read_bytes()
     assert parse(note).size > 0
     second = told(run(*common, "--json"), 0)

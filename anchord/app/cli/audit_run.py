@@ -161,7 +161,7 @@ def _since(name: str | None) -> bytes | None:
             raw = file.read(_MAX_NOTE)
         checkpoint.parse(raw)
     except FileNotFoundError:
-        notes().print(f"anchord: no {name} yet: all is checked", markup=False)
+        notes().print(f"anchord: {name} is not there yet: all is checked", markup=False)
         return None
     except (OSError, RefusedError) as error:
         raise ConfigError(f"--since-checkpoint {name}: expected a checkpoint: {error}") from None

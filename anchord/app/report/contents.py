@@ -14,10 +14,10 @@ from anchord.app.thresholds import BOTH, Judged, age_words, counted, done, perce
 from anchord.core.audit import AuditReport, Coverage
 from anchord.core.finding import Finding, Severity
 from anchord.core.moment import utc
-from anchord.core.standing import FACETS
+from anchord.core.standing import FACETS, UNDATED
 
-NAMES = {"store": "store", "tree": "published tree", "bundles": "folder of bundles"}
-FACET_WORDS = {"anchored": "anchored in Bitcoin", "stored": "stored at an archive"}
+NAMES = {"store": "a store", "tree": "a published tree", "bundles": "bundles"}
+BITCOIN = "bitcoin"
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +91,22 @@ def lines_of(text: str) -> list[str]:
     return ["".join(c if c.isprintable() else "\ufffd" for c in line) for line in text.split("\n")]
 
 
+def facet_words(report: AuditReport) -> dict[str, str]:
+    """Return what each facet means here, by its name: a test network is not Bitcoin."""
+    chain = "Bitcoin" if report.chain in (None, BITCOIN) else plain(str(report.chain))
+    return {"anchored": f"anchored in {chain}", "stored": "stored at an archive"}
+
+
 def verdict(audited: Audited) -> str:
-    """Return the outcome in one sentence."""
+    """Return the outcome in a sentence or two; the last says where the chain is not Bitcoin."""
+    chain = audited.report.chain
+    test = "" if chain in (None, BITCOIN) else (
+        f" Blocks are of {plain(str(chain))}: that proves nothing about Bitcoin."
+    )  # fmt: skip
+    return _outcome(audited) + test
+
+
+def _outcome(audited: Audited) -> str:
     report, missed = audited.report, audited.missed
     about = counted(report.completeness.records, "record")
     short = ""
@@ -116,7 +130,7 @@ def _sentence(reasons: Sequence[str]) -> str:
 def heading(report: AuditReport) -> str:
     """Return what was audited, and when."""
     kind = NAMES.get(report.kind, report.kind)
-    return f"Audit of the {kind} {plain(report.source)}, {moment(report.created_at)}"
+    return f"Audit of {kind}: {plain(report.source)}, {moment(report.created_at)}"
 
 
 def moment(at: int) -> str:
@@ -156,6 +170,17 @@ def age_rows(report: AuditReport) -> list[tuple[str, int]]:
     """Return how many records wait, by age; an edge is named by the longest age it holds."""
     edges = report.completeness.waiting_age_s.items()
     return [(name if name == "older" else f"up to {name}", count) for name, count in edges]
+
+
+def waiting(report: AuditReport, facet: str) -> int:
+    """Return how many records wait at the right end of the picture of the backlog."""
+    backlog = report.completeness.backlog
+    return backlog[-1][1 + FACETS.index(facet)] if backlog else 0
+
+
+def undated(report: AuditReport) -> int:
+    """Return how many records the picture of the backlog cannot have."""
+    return report.completeness.by_cohort.get(UNDATED, {}).get("records", 0)
 
 
 def oldest(report: AuditReport) -> list[tuple[str, str]]:

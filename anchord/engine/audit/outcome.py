@@ -161,9 +161,11 @@ class Outcome:
     def _reasons(self, coverage: Coverage, kind: str) -> list[str]:
         reasons = []
         if broken := self.broken:
-            reasons.append(f"{broken:,} findings say that evidence does not hold")
-        if coverage.headers_missing:
-            reasons.append(f"{coverage.headers_missing:,} blocks could not be checked: no header")
+            say = "finding says" if broken == 1 else "findings say"
+            reasons.append(f"{broken:,} {say} that evidence does not hold")
+        if missing := coverage.headers_missing:
+            blocks = "block" if missing == 1 else "blocks"
+            reasons.append(f"{missing:,} {blocks} could not be checked: no header")
         if coverage.foreign_events and not coverage.events:
             reasons.append("no event could be checked: give the signer's key with --key")
         elif kind != "store" and coverage.records_counted and not coverage.signatures:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,12 +91,49 @@ def test_a_report_nobody_can_write_is_refused_before_the_audit(
 def test_a_missed_threshold_is_part_of_the_verdict() -> None:
     said = contents.verdict(audits.audited(audits.sound(), "anchored=99.5", "stored=1"))
     assert said.startswith("Sound: ")
-    assert said.endswith("1 of 2 thresholds is missed.")
+    assert "1 of 2 thresholds is missed." in said
 
 
 def test_an_audit_of_nothing_is_not_called_sound() -> None:
     said = contents.verdict(audits.audited(audits.empty()))
     assert said == "Not proved: nothing was found broken, but there is nothing to audit."
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "markdown", "html"])
+def test_blocks_of_a_test_network_are_never_called_bitcoin(form: str) -> None:
+    report = msgspec.structs.replace(audits.sound(), chain="bitcoin-regtest")
+    said = html.unescape(render(form, audits.audited(report)).decode())
+    assert "Blocks are of bitcoin-regtest: that proves nothing about Bitcoin." in said
+    assert "anchored in bitcoin" not in said.lower().replace("in bitcoin-regtest", "")
+    real = msgspec.structs.replace(report, chain="bitcoin")
+    assert "proves nothing about Bitcoin" not in render(form, audits.audited(real)).decode()
+
+
+def test_records_of_no_known_day_are_told_beside_the_picture_they_are_not_in() -> None:
+    completeness = msgspec.structs.replace(
+        audits.sound().completeness,
+        records=9,
+        backlog=((20_000, 3, 2),),
+        by_cohort={"unknown": {"records": 4, "anchored": 0, "stored": 0, "both": 0}},
+    )
+    report = msgspec.structs.replace(audits.sound(), completeness=completeness)
+    said = " ".join(Page(render("html", audits.audited(report)).decode()).words)
+    assert "not anchored: 3 now" in said and "not stored: 2 now" in said
+    assert "of 4 more no day is known" in said
+
+
+def test_what_was_audited_is_named_by_its_kind() -> None:
+    for kind, words in (("store", "a store: x"), ("tree", "a published tree: x"),
+                        ("bundles", "bundles: x")):  # fmt: skip
+        report = msgspec.structs.replace(audits.sound(), kind=kind, source="x")
+        assert contents.heading(report).startswith(f"Audit of {words}, ")
+
+
+def test_one_finding_is_not_called_findings() -> None:
+    found = audits.records(audits.outcome())
+    found.find("code", contents.Severity.BROKEN, Part.RECORD, "x", "what", "todo")
+    said = contents.verdict(audits.audited(audits.report_of(found)))
+    assert said.startswith("Broken: 1 finding says that evidence does not hold.")
 
 
 def test_what_was_not_checked_is_told() -> None:
