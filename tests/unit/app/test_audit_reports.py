@@ -118,7 +118,8 @@ def test_records_of_no_known_day_are_told_beside_the_picture_they_are_not_in() -
     )
     report = msgspec.structs.replace(audits.sound(), completeness=completeness)
     said = " ".join(Page(render("html", audits.audited(report)).decode()).words)
-    assert "not anchored: 3 now" in said and "not stored: 2 now" in said
+    assert "not anchored: 3 now" in said
+    assert "not stored: 2 now" in said
     assert "of 4 more no day is known" in said
 
 
