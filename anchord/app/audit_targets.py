@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import posixpath
 import shutil
 import sys
 import tarfile
@@ -18,6 +19,7 @@ from typing import BinaryIO
 
 from anchord.adapters.trees.folder import FolderTree
 from anchord.core.bundle import MAX_BUNDLE_BYTES
+from anchord.engine.audit.tree_survey import NAMED, Kind, kind_of
 from anchord.errors import ConfigError
 
 _PIECE = 1 << 20
@@ -86,14 +88,20 @@ def _lay_bundles(file: BinaryIO, name: str, folder: Path) -> None:
     first = file.readline(MAX_BUNDLE_BYTES + 1)
     if not _is_json(first):
         file.seek(0)
-        with (folder / name).open("wb") as out:
+        # What is named to be audited is said to be a bundle, whatever its file is called.
+        named = (
+            name
+            if kind_of(name) is Kind.DAY or name.endswith(NAMED)
+            else f"{name.removesuffix('.json')}{NAMED}"
+        )
+        with (folder / named).open("wb") as out:
             shutil.copyfileobj(file, out, _PIECE)
         return
     stem = name.partition(".")[0]
     number, line = 1, first
     while line:
         if line.strip():
-            (folder / f"{stem}-{number:09d}.bundle.json").write_bytes(line)
+            (folder / f"{stem}-{number:09d}{NAMED}").write_bytes(line)
         number, line = number + 1, file.readline(MAX_BUNDLE_BYTES + 1)
 
 
@@ -106,10 +114,23 @@ def _is_json(line: bytes) -> bool:
 
 
 def _unpack(file: BinaryIO, shown: str, folder: Path) -> None:
-    """Unpack a tar archive, plain or compressed; nothing leaves the folder (PEP 706)."""
+    """Unpack a tar archive, plain or compressed; nothing leaves the folder (PEP 706).
+
+    A path that stands there twice is refused: one reader would see the first, another the last.
+    """
+    seen: set[str] = set()
+
+    def once(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+        found = tarfile.data_filter(member, path)
+        name = posixpath.normpath(found.name)
+        if name in seen and not found.isdir():
+            raise tarfile.FilterError(f"{name!r:.200} stands in it twice, with contents of its own")
+        seen.add(name)
+        return found
+
     try:
         with tarfile.open(fileobj=file, mode="r:*") as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder, filter=once)  # noqa: S202 - `once` filters as "data" does
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise ConfigError(
             f"{shown}: expected a folder, a bundle, bundles one a line, or a whole .tar or "

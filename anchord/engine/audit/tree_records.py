@@ -23,7 +23,7 @@ from anchord.engine.audit.fast_proofs import ProofReader
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.tree_inclusion import InclusionAuditor
 from anchord.engine.audit.tree_scratch import FileLine
-from anchord.engine.audit.tree_survey import BUNDLE, PROOF, STATE, Unit
+from anchord.engine.audit.tree_survey import BUNDLE, NAMED, PROOF, STATE, Unit
 from anchord.engine.audit.tree_words import code_of, shown
 from anchord.errors import AnchordError, RefusedError
 
@@ -165,8 +165,10 @@ class RecordAuditor:
     def _strange(self, unit: Unit, *, known: bool) -> None:
         if not known:
             what = "it is no bundle" if len(unit.names) == 1 else f"there is no {BUNDLE} beside it"
+            # Who calls a file so, or names it to be audited, says that it is one.
+            severity = Severity.BROKEN if unit.path.endswith(NAMED) else Severity.WARNING
             self._outcome.find(
-                "file-unknown", Severity.WARNING, Part.BUNDLE, shown(unit.path),
+                "file-unknown", severity, Part.BUNDLE, shown(unit.path),
                 f"expected a bundle, and {what}: nothing vouches for this file", _TODO,
             )  # fmt: skip
 
@@ -220,6 +222,7 @@ class RecordAuditor:
         """A file that is named for one record and is about another was swapped or misnamed."""
         head, _, name = path.rpartition("/")
         stem = head.rpartition("/")[2] if name == BUNDLE else name.removesuffix(".json")
+        stem = stem.removesuffix(".bundle")
         if (_NAME.fullmatch(stem) or placed(path)) and stem not in (
             pith_suffix(found.digest), found.digest.hex()
         ):  # fmt: skip

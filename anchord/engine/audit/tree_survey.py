@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from anchord.ports.tree import Tree
 
 BUNDLE, STATE, PROOF = "bundle.json", "state.json", "proof.ots"
+NAMED = ".bundle.json"
+"""How a bundle's file is called that says by its name what it is."""
 CHECKPOINT = "log/checkpoint"
 
 _RECORD_FILES = (BUNDLE, STATE, PROOF)
