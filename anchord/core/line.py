@@ -42,7 +42,8 @@ def climb(raw: bytes) -> Line | None:
         return None
     at, end = START, len(raw) - 1
     message = raw[len(DETACHED_HEADER) : START]
-    ops, messages = [], [message]
+    ops: list[tuple[int, bytes]] = []
+    messages = [message]
     while at < end and len(ops) < MAX_DEPTH:
         tag = raw[at]
         if tag == SHA256:

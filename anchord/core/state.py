@@ -165,10 +165,11 @@ def _withdrawn(merged: Merged) -> list[dict[str, Any]]:
 
 
 def _aliases(stated: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(
-        (dict(alias) for alias in stated),
-        key=lambda alias: (alias["alias_kind"], alias["alias_value"], canonical_bytes(alias)),
-    )
+    found = [dict(alias) for alias in stated]
+    names = {(alias["alias_kind"], alias["alias_value"]) for alias in found}
+    if len(names) < len(found):  # only then their order needs more than their names
+        found.sort(key=canonical_bytes)
+    return sorted(found, key=lambda alias: (alias["alias_kind"], alias["alias_value"]))
 
 
 def _doubted(one: Doubted) -> dict[str, str]:

@@ -104,6 +104,20 @@ class BundleAuditor:
         self._proofs = proofs or ProofReader()
         self._keyring, self._given, self._claimed = keyring, given, claimed
         self._outcome = outcome
+        self._last: tuple[str, Keys] | None = None
+        """What the bundle before said of keys, and what came of it: mostly they say the same."""
+
+    def _keys_of(self, bundle: Bundle) -> Keys:
+        """Return the keys that the events of a bundle are checked with.
+
+        Raises:
+            SignatureError: keys that are trusted contradict each other.
+        """
+        stated = repr(bundle.keys)  # not by `==`, to which 1, 1.0 and True are one
+        if self._last is None or self._last[0] != stated:
+            keys = Keys(self._keyring, self._given, [*self._claimed, *claimed_keys(bundle)])
+            self._last = (stated, keys)
+        return self._last[1]
 
     def examine(self, path: str, raw: bytes) -> Examined | None:
         """Return what a bundle proves; None when it cannot even be read.
@@ -114,7 +128,7 @@ class BundleAuditor:
         """
         try:
             bundle = read_bundle(raw)
-            keys = Keys(self._keyring, self._given, [*self._claimed, *claimed_keys(bundle)])
+            keys = self._keys_of(bundle)
         except (RefusedError, VerificationError) as error:
             self._outcome.find(
                 code_of(error, "bundle"), Severity.BROKEN, Part.BUNDLE, path, str(error),

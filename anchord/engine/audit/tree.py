@@ -90,6 +90,8 @@ class _TreeAudit:
         self._anchors = Anchors(headers, self._outcome)
         self._others: Counter[str] = Counter()
         """Signer -> events that belong into another log than the one here."""
+        self._hashed: list[FileLine] = []
+        """Of files that are of no record, until they are enough to be noted at once."""
         self._log = LogAuditor(tree, self._keys, self._outcome, scratch)
 
     def run(self, on_progress: Progress) -> tuple[Outcome, ReportFacts]:
@@ -196,7 +198,13 @@ class _TreeAudit:
             return
         self._outcome.count("files")
         if path != _MARKER or found[0]:
-            self._scratch.hash_files([FileLine(shown(path), *found)])
+            self._hashed.append(FileLine(shown(path), *found))
+            if len(self._hashed) >= AT_ONCE:
+                self._put_hashed()
+
+    def _put_hashed(self) -> None:
+        self._scratch.hash_files(self._hashed)
+        self._hashed.clear()
 
     def _take(self, chunk: Chunk) -> None:
         self._outcome.merge(chunk.outcome)
@@ -212,6 +220,7 @@ class _TreeAudit:
     # ------------------------------------------------------------------ both ways
 
     def _finish(self, survey: Survey, own: Own, listed: Listed | None, head: Head | None) -> None:
+        self._put_hashed()
         if listed is not None:
             compare_files(self._outcome, self._scratch, listed.unread)
         elif survey.published and INDEX not in survey.paths[Kind.INDEX]:
