@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from support.audited_tree import ARCHIVE, STRANGER, AuditedTree, _compact
-from support.evidence import stored_event
+from support.evidence import body_of, sign, stored_event
 from support.parties import START, FakeSigner
 from support.workplace import sample
 
 from anchord.core import checkpoint
 from anchord.core.audit import AuditReport
 from anchord.core.checkpoint import Checkpoint
+from anchord.core.event import WITHDRAWN, signer_block
 from anchord.core.finding import Severity
 from anchord.core.key_document import to_document
 from anchord.core.keyring import PublicKey
@@ -139,3 +140,18 @@ def test_a_name_in_the_log_says_nothing_of_who_signed(tree: AuditedTree, tmp_pat
     newest = f"log/checkpoints/{checkpoint.parse(raw).size}"
     report = tree.audit(tree.reindexed({**files, newest: note}))
     assert "event-not-logged" not in report.counts
+
+
+def test_an_event_that_is_in_no_log_is_new_whatever_checkpoint_was_kept(tree: AuditedTree) -> None:
+    """Somebody with the key signs beside the log, into a bundle that an earlier audit knew."""
+    path = tree.bundle_path(tree.records[0])
+    bundle = json.loads(tree.files[path])
+    block = signer_block(tree.key.key_id, tree.key.public_key, tree.key.signer_id)
+    for by, code in ((tree, "event-not-logged"), (STRANGER, "event-signature-wrong")):
+        payload = {"withdraws": bundle["events"][0]["event_id"], "reason": "so"}
+        body = body_of(tree.records[0], STRANGER, payload, signer=block, event_type=WITHDRAWN)
+        more = {**bundle, "events": [*bundle["events"], sign(body, by)]}
+        files = {**tree.files, path: _compact(more), f".well-known/{path}": _compact(more)}
+        report = tree.audit(tree.reindexed(files), since=tree.older["log/checkpoint"])
+        assert report.counts.get(code) == 1
+        assert (report.coverage.records, report.coverage.records_counted) == (2, 3)

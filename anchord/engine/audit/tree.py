@@ -164,6 +164,12 @@ class _TreeAudit:
             self._take(chunk)
             done += len(chunk.examined)
             on_progress("records", done, max(done, survey.units))
+        if context.fresh is not None:
+            # What its signer has in no log was in none when the checkpoint was made: it is new.
+            again = frozenset(self._scratch.skipped_unlogged())
+            context = context._replace(fresh=None, counted=True)
+            for chunk in chunks_done(context, self._named(again), self._options.jobs):
+                self._take(chunk)
 
     def _fresh(self, head: Head | None, since: Checkpoint | None) -> frozenset[bytes] | None:
         """Return the events after the kept checkpoint; None when all bundles are to be verified."""
@@ -176,6 +182,12 @@ class _TreeAudit:
         units = (item for item in self._walk() if item is not None)
         while chunk := list(itertools.islice(units, AT_ONCE)):
             yield chunk
+
+    def _named(self, paths: frozenset[str]) -> Iterator[list[Unit]]:
+        """Yield the records that lie at some paths."""
+        for _, item in walk(self._tree) if paths else ():
+            if isinstance(item, Unit) and shown(item.path) in paths:
+                yield [item]
 
     def _walk(self) -> Iterator[Unit | None]:
         for kind, item in walk(self._tree):
@@ -213,6 +225,7 @@ class _TreeAudit:
         self._scratch.add_events(chunk.events)
         self._scratch.state_members(chunk.members)
         self._scratch.add_bare(chunk.bare)
+        self._scratch.add_skipped(chunk.skipped)
         self._others.update(chunk.others)
         for examined in chunk.examined:
             self._anchors.settle(examined)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from anchord.ports.tree import Tree
 
 NOT_HASHED = -1
-_EVENT_ID = re.compile(rb'"event_id"\s*:\s*"sha256:([0-9a-f]{64})"')
+_EVENT_ID = re.compile(r"sha256:([0-9a-f]{64})")
 _NAME = re.compile(r"[A-Z2-7]{26}|[0-9a-f]{64}", re.ASCII)
 _TODO = "fetch the record's files again, from the publisher or another mirror"
 
@@ -57,6 +57,8 @@ class Context(NamedTuple):
     """A signed index says which bytes each file has."""
     drawn: frozenset[str] | None
     """Units that are verified; None: all."""
+    counted: bool = False
+    """They are looked at again: they and their files have been counted."""
 
 
 class Chunk(NamedTuple):
@@ -74,8 +76,26 @@ class Chunk(NamedTuple):
     """(item, file, member, SHA-256) that storage events sign for."""
     bare: list[tuple[bytes, str]]
     """(digest, subject) of events the bundle does not prove to be in the log."""
+    skipped: list[tuple[bytes, str]]
+    """(digest, path) of events that bundles which were only hashed say are the log's signer's."""
     others: Counter[str]
     """Signer -> events that belong into another log."""
+
+
+class _StatedSigner(msgspec.Struct):
+    signer_id: str | None = None
+
+
+class _StatedEvent(msgspec.Struct):
+    event_id: str
+    signer: _StatedSigner | None = None
+
+
+class _StatedEvents(msgspec.Struct):
+    events: list[_StatedEvent]
+
+
+_stated_events = msgspec.json.Decoder(_StatedEvents)
 
 
 class _Kind(msgspec.Struct):
@@ -105,7 +125,7 @@ class RecordAuditor:
             context.keyring, context.given, context.claimed, self._outcome, self._proofs
         )
         self._inclusion.outcome = self._outcome
-        self._chunk = Chunk(self._outcome, [], [], [], [], [], [], Counter())
+        self._chunk = Chunk(self._outcome, [], [], [], [], [], [], [], Counter())
 
     def run(self, units: Sequence[Unit]) -> Chunk:
         """Audit some records."""
@@ -135,9 +155,8 @@ class RecordAuditor:
         if name != BUNDLE and not loose:
             self._strange(unit, known=False)
             return
-        self._outcome.count("records_counted")
-        if self._context.fresh is not None and not self._is_fresh(raw):
-            self._skip(raw, unit)
+        self._outcome.count("records_counted", not self._context.counted)
+        if self._skip(raw, unit):
             return
         found = self._bundles.examine(shown(unit.folder + name), raw)
         if found is not None:
@@ -158,8 +177,9 @@ class RecordAuditor:
                 "give read access to it, or fetch it again",
             )  # fmt: skip
             return None
-        self._chunk.files.append(FileLine(shown(path), len(raw), sha256(raw).digest()))
-        self._outcome.count("files")
+        if not self._context.counted:
+            self._chunk.files.append(FileLine(shown(path), len(raw), sha256(raw).digest()))
+            self._outcome.count("files")
         return raw
 
     def _strange(self, unit: Unit, *, known: bool) -> None:
@@ -172,16 +192,17 @@ class RecordAuditor:
                 f"expected a bundle, and {what}: nothing vouches for this file", _TODO,
             )  # fmt: skip
 
-    def _is_fresh(self, raw: bytes) -> bool:
-        fresh = self._context.fresh or frozenset()
-        return any(bytes.fromhex(found.decode()) in fresh for found in _EVENT_ID.findall(raw))
-
-    def _skip(self, raw: bytes, unit: Unit) -> None:
-        """Note the events of a bundle that has none after the kept checkpoint."""
-        self._chunk.events.extend(
-            (bytes.fromhex(found.decode()), None, shown(unit.path))
-            for found in set(_EVENT_ID.findall(raw))
-        )
+    def _skip(self, raw: bytes, unit: Unit) -> bool:
+        """Note the events of a bundle that has none after the kept checkpoint; tell if it is so."""
+        fresh, head = self._context.fresh, self._context.head
+        stated = None if fresh is None else _stated(raw)
+        if stated is None or fresh is None or any(digest in fresh for digest, _ in stated):
+            return False
+        signers = frozenset() if head is None else head.signers
+        path = shown(unit.path)
+        self._chunk.events.extend((digest, None, path) for digest, _ in set(stated))
+        self._chunk.skipped.extend((digest, path) for digest, by in set(stated) if by in signers)
+        return True
 
     # ------------------------------------------------------------------ a record
 
@@ -318,6 +339,19 @@ def _members(found: Examined) -> Iterator[tuple[str, str, str, bytes]]:
             stated = one.event["payload"]
             digest = bytes.fromhex(stated["member_sha256"])
             yield stated["identifier"], stated["file"], stated["member"], digest
+
+
+def _stated(raw: bytes) -> list[tuple[bytes, str | None]] | None:
+    """Return (digest, signer) of the events a bundle states; None when that cannot be told."""
+    try:
+        events = _stated_events.decode(raw).events
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return [
+        (bytes.fromhex(name[1]), None if event.signer is None else event.signer.signer_id)
+        for event in events
+        if (name := _EVENT_ID.fullmatch(event.event_id)) is not None
+    ]
 
 
 def _says_bundle(raw: bytes) -> bool:

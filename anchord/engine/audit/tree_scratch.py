@@ -19,6 +19,7 @@ CREATE TABLE listed (path TEXT NOT NULL, size INTEGER NOT NULL, sha256 BLOB NOT 
 CREATE TABLE hashed (path TEXT NOT NULL, size INTEGER NOT NULL, sha256 BLOB NOT NULL);
 CREATE TABLE entries (place INTEGER PRIMARY KEY, digest BLOB NOT NULL, signature BLOB NOT NULL);
 CREATE TABLE events (digest BLOB NOT NULL, signature BLOB, subject TEXT NOT NULL);
+CREATE TABLE skipped (digest BLOB NOT NULL, path TEXT NOT NULL);
 CREATE TABLE bare (digest BLOB NOT NULL, subject TEXT NOT NULL);
 CREATE TABLE bundles (digest BLOB NOT NULL, path TEXT NOT NULL);
 CREATE TABLE stated (item TEXT, file TEXT, member TEXT, sha256 BLOB);
@@ -120,6 +121,19 @@ class Scratch:
             "SELECT place, digest FROM entries l WHERE NOT EXISTS"
             " (SELECT 1 FROM events e WHERE e.digest = l.digest) ORDER BY place"
         )
+
+    def add_skipped(self, events: Iterable[tuple[bytes, str]]) -> None:
+        """Take in (digest, path) of events in bundles that were only hashed."""
+        self._base.executemany("INSERT INTO skipped VALUES (?, ?)", events)
+
+    def skipped_unlogged(self) -> Iterator[str]:
+        """Yield paths of bundles that were only hashed, with an event in no entry of the log."""
+        self._index_log()
+        rows = self._base.execute(
+            "SELECT DISTINCT s.path FROM skipped s WHERE NOT EXISTS"
+            " (SELECT 1 FROM entries l WHERE l.digest = s.digest)"
+        )
+        yield from (row[0] for row in rows)
 
     def repeated_entries(self) -> Iterator[tuple[int, bytes]]:
         """Yield (place, digest) of entries that stood in the log before."""
