@@ -58,6 +58,11 @@ class Opener:
         """
         if text.startswith(("http://", "https://")):
             return self._of_url(text)
+        if not text or "://" in text:
+            raise ConfigError(
+                f"{text!r:.200} is no mirror: expected an address with https:// (http:// on this "
+                "machine), a folder, or a manifest file"
+            )
         path = Path(text)
         if path.is_file():
             source = FolderMirror(path.parent)

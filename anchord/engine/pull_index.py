@@ -68,7 +68,9 @@ class Index:
             if self._keyring.get(name) is None:
                 self.standing = "unverified"
                 what = f"its index is signed with key {name!r:.80}, which is not in the keyring: "
-                what += "what is missing cannot be told from what was withheld"
+                what += "what is missing cannot be told from what was withheld. To believe it, "
+                what += "compare its fingerprint another way, then `anchord key trust` the "
+                what += "mirror's pith-signing-key.json"
                 self.found.append((Kind.INDEX_UNVERIFIED, what))
                 return stated_shards(self._raw)
             shards = read_index(self._raw, Keys(self._keyring)).shards

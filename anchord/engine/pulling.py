@@ -149,19 +149,27 @@ class _Pulling:
         given = read_shards(
             self._source, names.folder, shards, self._parts.store.pulls, skip=stems is None
         )
-        total = len(shards)
+        total, listed = len(shards), set[str]()
         for place, (shard, lines, trouble) in enumerate(given, 1):
             name = names.folder + shard.name
             if trouble is not None:
                 self._tell(*trouble)
                 self.report.complete = False
             elif lines is not None:
-                whole = self._take(names.bundles(lines, stems))
+                wanted = list(names.bundles(lines, stems))
+                listed.update(one.stem for one in wanted)
+                whole = self._take(wanted)
                 if whole and stems is None and not self._options.dry_run:
                     self._note(name, FETCHED, bytes.fromhex(shard.sha256))
             else:
                 self.report.settled_shards += 1
             self._parts.on_progress(self.report.name, place, total)
+        # Parts of the index that could not be read may list it.
+        for target in chosen if self.report.complete else ():
+            if listed.isdisjoint(stems_of([target])):
+                self.report.absent += 1
+                stem = target.suffix or target.digest
+                self._tell(Kind.ABSENT, "it was asked for, and the index does not list it", stem)
 
     def _take(self, wanted: Sequence[Wanted]) -> bool:
         """Fetch some bundles; tell whether nothing of them is left to do."""

@@ -288,12 +288,57 @@ def test_a_kept_checkpoint_that_was_changed_is_refused(whole, tmp_path):
 
 @pytest.mark.parametrize("old", ["603", "x", "-1", "602.5"])
 def test_sizes_that_are_none_are_refused(whole, old):
-    assert whole.run("ledger", "consistency", "--", old).exit_code == 1
+    assert whole.run("ledger", "consistency", "--", old).exit_code == 2
+
+
+def test_what_is_no_checkpoint_of_this_log_is_not_called_a_rewritten_ledger(whole, tmp_path):
+    """Exit code 1 accuses whoever keeps the ledger; a wrong file is a mistake of who asks."""
+    wrong = tmp_path / "wrong.txt"
+    for raw in (b"", b"hello\n", b"\xff\x00"):
+        wrong.write_bytes(raw)
+        result = whole.run("ledger", "consistency", str(wrong))
+        assert (result.exit_code, "wrong.txt" in result.stderr) == (2, True)
+    whole.run("ledger", "checkpoint", "-o", str(tmp_path / "ours.txt"))
+    note = (tmp_path / "ours.txt").read_text("utf-8")
+    wrong.write_text(note.replace(ORIGIN, "other.example.org"), "utf-8")
+    result = whole.run("ledger", "consistency", str(wrong))
+    assert (result.exit_code, "other.example.org" in result.stderr) == (2, True)
+
+
+def test_a_file_of_something_else_is_never_written_over(whole, tmp_path):
+    mine = tmp_path / "notes.txt"
+    mine.write_text("mine\n")
+    for words in (["checkpoint"], ["checkpoint", "--ots"]):
+        result = whole.run("ledger", *words, "-o", str(mine))
+        assert (result.exit_code, "notes.txt" in result.stderr) == (1, True)
+    assert mine.read_text() == "mine\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    head = tmp_path / "head.txt"
+    for size in ("300", "600"):
+        assert whole.run("ledger", "checkpoint", "--size", size, "-o", str(head)).exit_code == 0
+    assert checkpoint.parse(head.read_bytes()).size == 600
+
+
+def test_nothing_is_written_where_there_is_no_timestamp_yet(whole, tmp_path):
+    words = ["checkpoint", "--size", "602", "--ots", "-o", str(tmp_path / "head.txt")]
+    assert whole.run("ledger", *words).exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checkpoint_that_was_written_is_told(whole, tmp_path):
+    told = whole.run("ledger", "checkpoint", "--ots", "-o", str(tmp_path / "head.txt")).stderr
+    assert "checkpoint of 600 events" in told
+    assert "the newest is of 602" in told
+
+
+@pytest.mark.parametrize("words", [["checkpoint", "--size"], ["prove", FIRST, "--checkpoint"]])
+def test_a_number_no_database_holds_is_refused_as_any_other(whole, words):
+    assert whole.run("ledger", *words, "9" * 20).exit_code == 2
 
 
 def test_swapped_sizes_are_told(whole):
     result = whole.run("ledger", "consistency", "600", "300")
-    assert (result.exit_code, "swap them" in result.stderr) == (1, True)
+    assert (result.exit_code, "swap them" in result.stderr) == (2, True)
 
 
 def test_show_tells_where_a_records_events_stand(whole):

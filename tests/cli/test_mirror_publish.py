@@ -111,3 +111,9 @@ def test_a_tree_tells_strangers_how_to_check_it(place, tree):
     assert "README.txt" in index_lines(tree)
     assert all(len(line) <= 100 for line in text.splitlines())
     assert not [path for path in tree_files(tree) if path.endswith(".pem")]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[2J", "x" * 101])
+def test_a_name_that_breaks_other_peoples_tables_is_refused(place, tree, name):
+    result = place.run("mirror", "publish", str(tree), "--name", name)
+    assert (result.exit_code, "--name: expected" in result.stderr) == (2, True)

@@ -554,3 +554,35 @@ def test_people_see_a_table_and_what_is_wrong(place, tree):
     assert "mirror.example.org" in result.stdout
     assert f"bundle-refused: mirror.example.org {suffix(1)}" in result.stderr
     assert run("mirror", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("where", ["", "ftp://mirror.example.org", "file:///srv/mirror"])
+def test_what_is_neither_an_address_nor_a_folder_is_told_as_it_was_typed(place, where):
+    result = place.run("mirror", "pull", where)
+    assert result.exit_code == 2
+    assert f"{where!r} is no mirror: expected" in result.stderr
+
+
+def test_an_address_is_told_as_it_was_typed_unless_it_may_hold_a_password(place):
+    result = place.run("mirror", "pull", "https://mirror.example.org/a b?c")
+    assert (result.exit_code, "'https://mirror.example.org/a b?c'" in result.stderr) == (2, True)
+    result = place.run("mirror", "pull", "https://me:secret@mirror.example.org")
+    assert (result.exit_code, "secret" in result.stderr) == (2, False)
+
+
+def test_a_record_that_was_asked_for_and_is_not_listed_is_told(place, tree):
+    found = pull(place, tree, "--record", "00" * 32, "--record", RECORDS[0].digest.hex())
+    assert (found["mirrors"][0]["absent"], found["mirrors"][0]["fetched"]) == (1, 1)
+    assert kinds(found) == {"absent": 1}
+    assert found["differences"][0]["record"] == pith_suffix(bytes(32))
+
+
+def test_a_mirror_may_call_itself_anything_and_stays_one_short_row(place, tree):
+    for path in (tree / "pith-mirrors.json", tree / ".well-known" / "pith-mirrors.json"):
+        manifest = json.loads(path.read_bytes())
+        manifest["mirrors"][0]["name"] = "evil\x1b[31m\n" + "x" * 300
+        path.write_text(json.dumps(manifest))
+    told = place.run("mirror", "pull", str(tree), *RATE).stdout
+    assert "\x1b" not in told
+    assert len(told.splitlines()) == 2
+    assert max(map(len, told.splitlines())) < 120

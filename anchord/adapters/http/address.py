@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from anchord.adapters.http.words import authority, clean
+from anchord.adapters.http.words import authority
 from anchord.errors import ConfigError
 
 _BASE_URL = re.compile(
@@ -27,9 +27,11 @@ def base_url(url: str, what: str, *, plain_anywhere: bool = False) -> str:
     """
     match = _BASE_URL.fullmatch(url)
     if match is None or int(match["port"] or 1) not in range(1, 65_536):
+        # What stands before an "@" may be a password.
+        got = "one with an '@' in it" if "@" in url else f"{url!r:.200}"
         raise ConfigError(
             f"{what}: expected https://host[:port][/path] without user, query and fragment, "
-            f"got {clean(url.rpartition('@')[2])!r}"
+            f"got {got}"
         )
     if match["scheme"] == "http" and not (plain_anywhere or is_loopback(match["host"])):
         raise ConfigError(f"{what}: {url} must use https; http is for loopback addresses only")

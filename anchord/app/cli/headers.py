@@ -26,6 +26,7 @@ from anchord.app.cli.header_words import (
     tip_line,
 )
 from anchord.app.cli.output import console, emit_json, notes, progress
+from anchord.app.cli.ranges import Finite
 from anchord.core.network import NETWORKS
 from anchord.core.network import network as network_of
 from anchord.errors import ConfigError, RefusedError
@@ -66,7 +67,7 @@ def command() -> None:
 @file_option
 @click.option(
     "--deadline",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     metavar="SECONDS",
     help="Stop after this long; what was caught up is kept.",
 )

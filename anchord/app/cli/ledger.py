@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anchord.app.cli.output import console, emit_json, printable, progress, utc
+from anchord.app.cli.ranges import whole
 from anchord.app.wiring import App, open_app
 from anchord.errors import RefusedError
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from anchord.core.note import Verifier
     from anchord.engine.ledger_check import LedgerReport
     from anchord.ports.log import StoredCheckpoint
+
+_OTS_MAGIC = 31
+"""Bytes that every .ots begins with."""
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -106,7 +110,7 @@ def _report_lines(report: LedgerReport) -> Iterator[str]:
 
 @command.command(short_help="Prove that events are in the log (tlog-proof).")
 @click.argument("target", metavar="RECORD|EVENT")
-@click.option("--checkpoint", "size", type=click.IntRange(min=1), metavar="SIZE",
+@click.option("--checkpoint", "size", type=whole(), metavar="SIZE",
               help="Of this checkpoint (default: the oldest that covers the event).")  # fmt: skip
 @click.option("-o", "--output", metavar="WHERE",
               help="Folder, or one .tlog-proof file (default: standard output).")  # fmt: skip
@@ -135,8 +139,9 @@ def prove(config_path: str | None, target: str, size: int | None, output: str | 
     if output.endswith(".tlog-proof") and len(found) > 1:
         raise RefusedError(f"{target} has {len(found)} events: name a folder with -o")
     for name, raw in found.items():
-        _write(_path(output, name + ".tlog-proof"), raw)
-    click.echo(f"{len(found):,} proofs in {output}", err=True)
+        _write(_path(output, name + ".tlog-proof"), raw, "tlog-proof")
+    proofs = "1 proof" if len(found) == 1 else f"{len(found):,} proofs"
+    click.echo(f"{proofs} in {output}", err=True)
     return 0
 
 
@@ -206,7 +211,7 @@ def _vkey(text: str) -> Verifier:
 
 
 @command.command(short_help="Print a signed checkpoint of the log.")
-@click.option("--size", type=click.IntRange(min=1), help="Which one (default: the newest).")
+@click.option("--size", type=whole(), metavar="SIZE", help="Which one (default: the newest).")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
               help="Write it to a file (default: standard output).")  # fmt: skip
 @click.option("--ots", is_flag=True,
@@ -252,12 +257,14 @@ def checkpoint(
                 click.echo(line)
         else:
             found = _chosen(app, size, timestamped=ots)
+            proof = checkpoint_ots(app.store, found) if ots else None
             if output is None:
                 sys.stdout.buffer.write(found.note)
             else:
-                _write(Path(output), found.note)
-            if ots and output is not None:
-                _write(Path(output + ".ots"), checkpoint_ots(app.store, found))
+                _write(Path(output), found.note, "checkpoint of this log")
+                click.echo(_written(app, found, output), err=True)
+                if proof is not None:
+                    _write(Path(output + ".ots"), proof, ".ots")
     return 0
 
 
@@ -287,6 +294,14 @@ def _chosen(app: App, size: int | None, *, timestamped: bool) -> StoredCheckpoin
     return found
 
 
+def _written(app: App, found: StoredCheckpoint, output: str) -> str:
+    """Say which checkpoint it is: with --ots it need not be the newest."""
+    newest = app.store.log.last()
+    older = newest is not None and newest.size != found.size
+    later = f"; the newest is of {newest.size:,}" if newest is not None and older else ""
+    return f"checkpoint of {found.size:,} events in {output}{later}"
+
+
 def _listed(app: App) -> Iterator[str]:
     for one in app.store.log.checkpoints():
         where = "waits for a batch" if one.batch_id is None else f"batch {one.batch_id}"
@@ -312,7 +327,8 @@ def consistency(config_path: str | None, old: str, new: str | None, as_json: boo
       anchord ledger consistency kept-last-year.txt
       anchord ledger consistency 1200 3400 --json
 
-    Exit code: 0 it holds, 1 it does not: the ledger was rewritten.
+    Exit code: 0 it holds, 1 it does not: the ledger was rewritten; 2 there is no such size or
+    checkpoint to compare.
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     from anchord.app.cli.ledger_proof import compare
 
@@ -344,5 +360,17 @@ def _path(where: str, name: str) -> Path:
     return path / name
 
 
-def _write(path: Path, raw: bytes) -> None:
-    path.write_bytes(raw)
+def _write(path: Path, raw: bytes, what: str) -> None:
+    """Write a file whole, in place of one of the same kind only: those begin with the same line.
+
+    Raises:
+        RefusedError: something else lies there.
+    """
+    from anchord.app.report.forms import write_whole
+
+    beginning = raw[: raw.find(b"\n") + 1] if raw[:1].isalnum() else raw[:_OTS_MAGIC]
+    if path.exists():
+        with path.open("rb") as file:
+            if file.read(len(beginning)) not in (beginning, b""):
+                raise RefusedError(f"{path} is there and is no {what}: name another file")
+    write_whole(path, raw)

@@ -16,7 +16,7 @@ from anchord.core.event import canonical_body, event_digest, event_id
 from anchord.core.log import entry_of, leaf_hash, verify_consistency
 from anchord.core.note import decode_base64, make_verifier
 from anchord.core.strictjson import parse as parse_json
-from anchord.errors import RefusedError, SignatureError, VerificationError
+from anchord.errors import ConfigError, RefusedError, SignatureError, VerificationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +38,10 @@ def verify_files(proof: Path, file: Path, verifiers: Sequence[Verifier]) -> dict
         RefusedError: a file is not what it should be.
         VerificationError: a proof is of none of the events, or of another log.
     """
-    leaves = {leaf: name for name, leaf in _leaves(_read(file, MAX_BUNDLE_BYTES))}
+    try:
+        leaves = {leaf: name for name, leaf in _leaves(_read(file, MAX_BUNDLE_BYTES))}
+    except RefusedError as error:
+        raise RefusedError(f"{file} is no event and no bundle: {error}") from None
     if not leaves:
         raise RefusedError(f"{file} holds no event with a signature: expected an event or a bundle")
     raw = _read(proof, MAX_BUNDLE_BYTES)
@@ -110,7 +113,7 @@ def compare(app: App, old: str, new: str | None) -> dict[str, Any]:
     """Return the proof that one log continues another, and whether it holds.
 
     Raises:
-        RefusedError: no such size or file.
+        ConfigError: no such size or file, or no checkpoint in it.
         SignatureError: a checkpoint whose signature by our own key does not hold.
     """
     from anchord.engine.proving import consistency
@@ -125,7 +128,7 @@ def compare(app: App, old: str, new: str | None) -> dict[str, Any]:
         )
         return _document(ends, [], words, holds=False)
     if first.size > second.size:
-        raise RefusedError(f"OLD has {first.size} events, NEW {second.size}: swap them")
+        raise ConfigError(f"OLD has {first.size} events, NEW {second.size}: swap them")
     proof = consistency(app.store, first.size, second.size)
     try:
         verify_consistency(first.size, second.size, first.root, second.root, proof)
@@ -156,14 +159,24 @@ def _end(app: App, text: str, covered: int) -> End:
 
     if Path(text).is_file():
         raw = _read(Path(text), _MAX_CHECKPOINT)
-        found = parse(raw)
+        try:
+            found = parse(raw)
+        except RefusedError as error:
+            raise ConfigError(f"{text!r:.100} is no checkpoint: {error}") from None
         signed_by = _signed_by(raw, found, app.keyring)
+        last = app.store.log.last()
+        ours = found.origin if last is None else parse(last.note).origin
+        if signed_by is None and found.origin != ours:
+            raise ConfigError(
+                f"{text!r:.100} is a checkpoint of the log {found.origin!r:.100}, this is the log "
+                f"{ours!r:.100}: name one of this log"
+            )
         return End(size=found.size, root=found.root, signed_by=signed_by)
     if not _SIZE.fullmatch(text):
-        raise RefusedError(f"{text!r:.100} is no file here, and no size: expected one of both")
+        raise ConfigError(f"{text!r:.100} is no file here, and no size: expected one of both")
     size = int(text)
     if size > covered:
-        raise RefusedError(f"checkpoints cover {covered} events, not {size}")
+        raise ConfigError(f"checkpoints cover {covered} events, not {size}: name a smaller size")
     stored = app.store.log.covering(size)
     if stored is not None and stored.size == size:
         return End(size=size, root=stored.root, signed_by=stored.key_id)

@@ -10,6 +10,7 @@ import msgspec
 
 from anchord.app.cli.output import emit_json, notes, printable, progress
 from anchord.app.wiring import App, open_app
+from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from anchord.engine.publishing import Published
+
+_MAX_NAME = 100
 
 
 @click.command(
@@ -90,6 +93,10 @@ def _publish(
     from anchord.core.merge import MERGE_VERSION
     from anchord.engine.publishing import PublishOptions, publish
 
+    if name is not None and not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME):
+        raise ConfigError(
+            f"--name: expected up to {_MAX_NAME} characters on one line, got {name!r:.120}"
+        )
     options = PublishOptions(
         name=name or app.config.signer.signer_id,
         merge_version=MERGE_VERSION,

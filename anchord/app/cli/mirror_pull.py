@@ -9,6 +9,7 @@ import msgspec
 
 from anchord.app.cli.mirror_publish import teller
 from anchord.app.cli.output import emit_json, notes, print_table, printable, progress
+from anchord.app.cli.ranges import Finite
 from anchord.app.wiring import App, open_app
 from anchord.errors import AnchordError, ConfigError, RefusedError, TransientError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from anchord.engine.pull_report import Differences
 
 _SHOWN = 40
+_NAME_WIDTH = 40
 
 
 @click.command(
@@ -35,8 +37,9 @@ _SHOWN = 40
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0.01, 1000),
+    type=Finite(0.01, 1000),
     default=5.0,
+    metavar="NUMBER",
     show_default=True,
     help="Most requests a second to one mirror.",
 )
@@ -186,7 +189,7 @@ def _tell(document: dict[str, Any]) -> None:
         table.add_column(name, justify="left" if name == "index" else "right")
     for one in document["mirrors"]:
         counts = [f"{one[name]:,}" for name in columns]
-        table.add_row(printable(one["name"]), *counts, one["index"] or "none")
+        table.add_row(_short(one["name"]), *counts, one["index"] or "none")
     print_table(table)
     say = notes().print
     for one in document["differences"][:_SHOWN]:
@@ -201,4 +204,10 @@ def _tell(document: dict[str, Any]) -> None:
 
 def _line(one: dict[str, Any]) -> str:
     about = "" if one["record"] is None else f" {one['record']}"
-    return f"{one['kind']}: {one['mirror']}{about}: {one['what']}"
+    return f"{one['kind']}: {_short(one['mirror'], 200)}{about}: {one['what']}"
+
+
+def _short(name: str, width: int = _NAME_WIDTH) -> str:
+    """Return the name of a mirror on one line: its manifest may call it anything."""
+    name = printable(" ".join(name.split()))
+    return name if len(name) <= width else f"{name[: width - 1]}\u2026"

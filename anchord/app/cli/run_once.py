@@ -14,6 +14,7 @@ import msgspec
 
 from anchord.app.cli import storage
 from anchord.app.cli.output import emit_json, notes, printable, progress, utc
+from anchord.app.cli.ranges import Finite
 from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
 from anchord.app.cli.storage_words import lane_words, report_lines
@@ -46,7 +47,7 @@ _LOOK_S = 0.5
 )
 @click.option(
     "--deadline",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     default=86_400,
     show_default=True,
     metavar="SECONDS",

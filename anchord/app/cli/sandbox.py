@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from anchord.app.cli.output import emit_json, notes, print_table
+from anchord.app.cli.ranges import Finite
 from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _many(
     "tick_s",
     default=1.0,
     show_default=True,
-    type=click.FloatRange(0.01, 60),
+    type=Finite(0.01, 60),
     metavar="SECONDS",
     help="Seconds a calendar collects digests.",
 )
@@ -70,7 +71,7 @@ def _many(
     "mine_every_s",
     default=2.0,
     show_default=True,
-    type=click.FloatRange(0.05),
+    type=Finite(0.05),
     metavar="SECONDS",
     help="Mine a block this often while something is pending.",
 )
@@ -289,7 +290,7 @@ def _show_faults(waiting: list[dict[str, Any]]) -> None:
 
 
 @command.command(short_help="Move the archive's clock on.")
-@click.argument("seconds", type=click.FloatRange(0, 315_360_000))
+@click.argument("seconds", type=Finite(0, 315_360_000))
 @_drives
 def advance(ask: Callable[..., Any], seconds: float, as_json: bool) -> None:
     """Move the archive's clock on by SECONDS: jobs end, captures are listed, days begin.
