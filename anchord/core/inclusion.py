@@ -7,6 +7,7 @@ audit path of RFC 6962, 2.1.1. Here is their shape alone: whether they hold is f
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -63,12 +64,20 @@ def read_inclusion(value: Any, event_ids: Iterable[Any]) -> tuple[Inclusion, ...
     except msgspec.ValidationError as error:
         raise RefusedError(f"the bundle's inclusion is damaged: {error}") from None
     # What the parser leaves out (keys not known, idle bits of base64) shows when it is written.
-    if not found or msgspec.json.decode(msgspec.json.encode(united(found))) != value:
+    if not found or not _says(msgspec.json.encode(united(found)), value):
         raise RefusedError("the bundle's inclusion is damaged: it is not written as it has to be")
     known = {name for name in event_ids if isinstance(name, str)}
     for item in found:
         _check(item, place_of(item.checkpoint)[1], known)
     return found
+
+
+def _says(written: bytes, value: Any) -> bool:
+    """Tell whether `written` is a value in JSON."""
+    with contextlib.suppress(OverflowError):  # integers that the encoder has no bytes for
+        if msgspec.json.encode(value) == written:  # in the same order, as anchord writes it
+            return True
+    return bool(msgspec.json.decode(written) == value)
 
 
 def _check(item: Inclusion, size: int, known: set[str]) -> None:

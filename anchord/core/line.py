@@ -32,6 +32,10 @@ class Line(NamedTuple):
     """The bytes that follow; they start at the last message."""
 
 
+_PIECE = 8
+"""Steps walked for each proof; of what follows neighbours in a tree share the most."""
+
+
 @lru_cache(maxsize=4)  # of one record the same proof lies in a bundle and in a file beside it
 def climb(raw: bytes) -> Line | None:
     """Return the line of a proof, nothing else of which is checked.
@@ -40,11 +44,24 @@ def climb(raw: bytes) -> Line | None:
     """
     if not raw.startswith(DETACHED_HEADER) or not START < len(raw) <= MAX_PROOF_BYTES:
         return None
-    at, end = START, len(raw) - 1
-    message = raw[len(DETACHED_HEADER) : START]
+    lower = _steps(raw[START:], raw[len(DETACHED_HEADER) : START], _PIECE)
+    if len(lower.ops) < _PIECE:
+        return lower
+    upper = _upper_steps(lower.rest, lower.messages[-1])
+    return Line(lower.ops + upper.ops, lower.messages[:-1] + upper.messages, upper.rest)
+
+
+@lru_cache(maxsize=16)
+def _upper_steps(raw: bytes, message: bytes) -> Line:
+    return _steps(raw, message, MAX_DEPTH - _PIECE)
+
+
+def _steps(raw: bytes, message: bytes, most: int) -> Line:
+    """Walk up to `most` steps from a message."""
+    at, end = 0, len(raw) - 1
     ops: list[tuple[int, bytes]] = []
     messages = [message]
-    while at < end and len(ops) < MAX_DEPTH:
+    while at < end and len(ops) < most:
         tag = raw[at]
         if tag == SHA256:
             message, argument = sha256(message).digest(), b""

@@ -8,6 +8,7 @@ signature, 96 bytes. Nothing here reads a log: `anchord.core.log_tree` does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 from anchord.errors import RefusedError, VerificationError
@@ -215,17 +216,11 @@ def verify_inclusion(
     _check_hashes(leaf, root, *proof)
     if not 0 <= index < size:
         raise VerificationError(f"a log of {size} has no entry {index}")
-    place, last, node = index, size - 1, leaf
-    for sibling in proof:
-        if not last:
-            raise VerificationError(f"the proof of entry {index} of {size} has too many hashes")
-        if place & 1 or place == last:
-            node = node_hash(sibling, node)
-            while place and not place & 1:
-                place, last = place >> 1, last >> 1
-        else:
-            node = node_hash(node, sibling)
-        place, last = place >> 1, last >> 1
+    place, last, node = _rise(index, size - 1, leaf, proof[:_ALONE])
+    if len(proof) > _ALONE and last != _BEYOND:
+        place, last, node = _rise_shared(place, last, node, tuple(proof[_ALONE:]))
+    if last == _BEYOND:
+        raise VerificationError(f"the proof of entry {index} of {size} has too many hashes")
     if last:
         raise VerificationError(f"the proof of entry {index} of {size} has too few hashes")
     if node != root:
@@ -233,6 +228,31 @@ def verify_inclusion(
             f"the proof of entry {index} ends in {node.hex()}, the log of {size} has the root "
             f"{root.hex()}: the entry, its proof or the log was changed"
         )
+
+
+_ALONE = 4
+"""Hashes of a proof that few others have, too."""
+_BEYOND = -1
+"""Stands for the last place of a level above the root."""
+
+
+def _rise(place: int, last: int, node: bytes, proof: Sequence[bytes]) -> tuple[int, int, bytes]:
+    """Return place, last place and hash of the node that some hashes lead to."""
+    for sibling in proof:
+        if not last:
+            return place, _BEYOND, node
+        if place & 1 or place == last:
+            node = node_hash(sibling, node)
+            while place and not place & 1:
+                place, last = place >> 1, last >> 1
+        else:
+            node = node_hash(node, sibling)
+        place, last = place >> 1, last >> 1
+    return place, last, node
+
+
+_rise_shared = lru_cache(maxsize=16)(_rise)
+"""Neighbours in a log share the upper part of their proofs; the same is not computed twice."""
 
 
 def verify_consistency(
@@ -298,5 +318,5 @@ def _check_trivial(
 
 
 def _check_hashes(*hashes: bytes) -> None:
-    if any(len(found) != HASH for found in hashes):
+    if set(map(len, hashes)) != {HASH}:
         raise VerificationError(f"expected hashes of {HASH} bytes")

@@ -371,6 +371,8 @@ def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
 
     A withdrawal is final: taking it back has no effect, the signer makes a new event instead.
     """
+    if all(event.withdraws is None for event in events):
+        return {}
     # What could not be checked may carry any id: it never stands in the place of what could.
     by_id = {event.event_id: event for event in events if event.trust is not None}
     found: dict[str, str] = {}

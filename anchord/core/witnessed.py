@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -86,12 +87,18 @@ def read_witnessed(
 
 
 def _token(stated: StatedToken, messages: Sequence[bytes]) -> TokenProved:
-    where = f"the token of {stated.url:.100}"
     commitment = _hex(stated.commitment)
     if commitment not in messages:
         raise DigestMismatchError(
-            f"{where} is over {stated.commitment:.80}, which is not on the path of the proof"
+            f"the token of {stated.url:.100} is over {stated.commitment:.80}, which is not on the "
+            "path of the proof"
         )
+    return _read_token(stated, commitment)
+
+
+@lru_cache(maxsize=16)  # the records of a batch share its tokens
+def _read_token(stated: StatedToken, commitment: bytes) -> TokenProved:
+    where = f"the token of {stated.url:.100}"
     try:
         token = tsa.read_token(strict_base64(stated.token_b64, where), commitment)
     except DigestMismatchError as error:
