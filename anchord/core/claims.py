@@ -96,7 +96,7 @@ def read_claim(event_type: str, event_id: str, payload: Mapping[str, Any], diges
         return _READERS[event_type](dict(payload), digest)
     except (msgspec.ValidationError, ValueError) as error:
         raise VerificationError(
-            f"event {event_id:.80} is an {event_type} that says nothing: {error!s:.300}"
+            f"{event_type} {event_id:.80} says nothing: {error!s:.300}"
         ) from None
 
 

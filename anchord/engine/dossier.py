@@ -206,7 +206,8 @@ class Dossier:
             self._note(found, "not checked", "no header source: see --headers, --node, -c")
             return
         if claims is not None and claims.chain != self._witnesses.chain:
-            detail = f"the event is of {claims.chain}, the headers of {self._witnesses.chain}"
+            headers = self._witnesses.chain
+            detail = f"the event is of {claims.chain}, the headers of {headers}: see --network"
             self._note(found, "not checked", detail)
             return
         try:

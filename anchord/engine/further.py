@@ -36,7 +36,7 @@ def look_before(
     if headers.none:
         detail = f"{block}: no header source: see --headers, --node, -c"
     elif headers.chain != chain:
-        detail = f"{block}: the event is of {chain}, the headers of {headers.chain}"
+        detail = f"{block}: the event is of {chain}, the headers of {headers.chain}: see --network"
     else:
         try:
             raw = headers.header(stated.height)

@@ -120,7 +120,8 @@ def test_a_block_that_is_not_there_any_more_confirms_nothing(place):
 
 def test_without_headers_the_log_itself_is_still_checked(place):
     (place.folder / "headers.bin").unlink()
-    found = place.json("ledger", "check", "--offline")
+    found = place.json("ledger", "check", "--offline", code=3)
+    assert "anchord headers sync" in found["problems"][0]
     assert (found["result"], found["confirmed"], found["unconfirmed"]) == ("sound", 0, 2)
 
 

@@ -172,3 +172,19 @@ def test_a_mirror_trusts_keys_without_having_one(home):
     assert set(states(home)) == {"k", "pith-v1-2026-05"}
     assert stat.S_IMODE((home / "keys").stat().st_mode) == 0o700
     assert isinstance(key("public").exception, ConfigError)
+
+
+def test_a_key_that_is_trusted_already_is_not_called_two_keys(home):
+    made("new")
+    document = made("public", "pith-v1-2026-05")
+    made("untrust", "pith-v1-2026-05")
+    trust = ("trust", "-", "--target", "record")
+    for _again in range(2):
+        assert key(*trust, input=document).exit_code == 0
+    kept = load_keyring(home / "keys").get("pith-v1-2026-05")
+    other = key("trust", "-", "--target", "author", input=document)
+    assert isinstance(other.exception, ConfigError)
+    assert "trusted already, for record: to change that, `anchord key untrust" in str(
+        other.exception
+    )
+    assert load_keyring(home / "keys").get("pith-v1-2026-05") == kept

@@ -205,3 +205,13 @@ def test_verify_fails_where_a_signer_says_two_things(place):
     result = place.run("verify", "-", "--key", str(key), "--json", stdin=raw)
     assert result.exit_code == 1
     assert "says two things of bitcoin-regtest block 101" in json.loads(result.stdout)["reason"]
+
+
+def test_the_file_that_is_no_bundle_is_named(place, tmp_path):
+    for name, raw in (("empty", b""), ("binary", b"\xff\x00"), ("other", b"{}")):
+        wrong = tmp_path / name
+        wrong.write_bytes(raw)
+        result = place.run("state", str(wrong))
+        assert (result.exit_code, f"{wrong}: expected a bundle" in result.stderr) == (1, True)
+    result = place.run("state", str(tmp_path))
+    assert (result.exit_code, "is a folder" in result.stderr) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import socket
 from pathlib import Path
 
@@ -384,3 +385,21 @@ def test_one_explorer_alone_is_a_misuse_told_in_the_words_of_the_command(place):
     result = place.run("verify", "2507.00001", "--explorer", "http://127.0.0.1:1/api")
     assert result.exit_code == 2
     assert "--explorer: expected two" in str(result.exception)
+
+
+def test_what_is_no_key_document_is_told_with_where_to_get_one(place, elsewhere):
+    for number, raw in enumerate((b"", b"\xff\xfe", b"-----BEGIN PRIVATE KEY-----\n")):
+        wrong = elsewhere / f"{number}.pem"
+        wrong.write_bytes(raw)
+        result = run("verify", str(exported(place, 1, ".bundle.json")), "--key", str(wrong))
+        assert (result.exit_code, "anchord key public" in result.stderr) == (2, True)
+        assert f"{number}.pem" in result.stderr
+
+
+def test_missing_headers_of_the_configuration_are_a_reason_to_try_again(place, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(place.folder, folder)
+    (folder / "headers.bin").unlink()
+    config = str(folder / "anchord.toml")
+    result = run("-c", config, "verify", "2507.00001", "--offline")
+    assert (result.exit_code, "anchord headers sync" in result.stdout) == (3, True)

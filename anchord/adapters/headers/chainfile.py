@@ -25,7 +25,7 @@ from anchord.adapters.headers.durable import (
 )
 from anchord.core.chain import ChainState, HeaderError, extend, start
 from anchord.core.header import HEADER_SIZE
-from anchord.core.network import Network
+from anchord.core.network import NETWORKS, Network
 from anchord.core.rewind import state_before
 from anchord.errors import ConfigError, FatalError
 
@@ -192,15 +192,26 @@ class ChainFile:
                 ) from None
             raise
 
+    def _not_ours(self, head: bytes) -> str:
+        """Say which network a file is of that does not begin as it should."""
+        ours = self.network.name
+        of = next((one.name for one in NETWORKS.values() if one.genesis.startswith(head)), None)
+        if of is None:
+            return (
+                f"{self.path} does not begin with the genesis header of {ours}, nor of another "
+                "network: it is no header file; move it away, or name another"
+            )
+        return (
+            f"{self.path} does not begin with the genesis header of {ours}, but of {of}: say "
+            f"--network {of}, or correct headers.network or the file"
+        )
+
     def _recall(self) -> None:
         """Find out how far the file is a good chain: memo first, then check what is beyond it."""
         size = os.fstat(self._fd).st_size
         head = read_exactly(self._fd, 0, min(size, HEADER_SIZE))
         if not self.network.genesis.startswith(head):
-            raise ConfigError(
-                f"{self.path} does not begin with the genesis header of {self.network.name}: it is "
-                "another network's header file or none; move it away or correct headers.network"
-            )
+            raise ConfigError(self._not_ours(head))
         if size < HEADER_SIZE:
             return
         if not (self._recalls and self._recall_memo(size)):

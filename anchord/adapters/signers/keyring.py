@@ -129,12 +129,24 @@ def revoke_key(folder: Path, key_id: str, reason: str, now: int) -> PublicKey:
 
 
 def trust_key(folder: Path, key: PublicKey) -> None:
-    """Add a foreign key.
+    """Add a foreign key; one that is trusted in this very way already stays.
 
     Raises:
-        ConfigError: its name or the key itself is in the keyring already.
+        ConfigError: its name or the key itself is in the keyring already, and says something else.
     """
-    change_keyring(folder, lambda keys: [*keys, key])
+
+    def add(keys: list[PublicKey]) -> list[PublicKey]:
+        old = next((one for one in keys if one.public_key == key.public_key), None)
+        if old is None or old.key_id != key.key_id:
+            return [*keys, key]
+        if old == key or old.own:
+            return keys
+        raise ConfigError(
+            f"key {key.key_id} is trusted already, for {', '.join(old.targets)}: to change that, "
+            f"`anchord key untrust {key.key_id}` first"
+        )
+
+    change_keyring(folder, add)
 
 
 def untrust_key(folder: Path, key_id: str) -> None:

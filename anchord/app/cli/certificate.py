@@ -55,7 +55,8 @@ def command(
       anchord certificate 2507.10392 -o wall.pdf --title "Digital objects, found again"
       anchord certificate paper.bundle.json --headers headers.bin --format html -o -
 
-    Exit code: 0 it was made, 1 it is not proved, 3 only headers could not be had.
+    Exit code: 0 it was made, 1 it is not proved or a file was kept, 3 only headers could not be
+    had.
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     forms, path = _asked(output, form)
     from anchord.app.cli.evidence import Comparison, given_digest

@@ -204,7 +204,7 @@ def _told(document: dict[str, Any], *, as_json: bool) -> None:
 @click.argument("kind", required=False)
 @click.option("--count", type=click.IntRange(min=1), metavar="N",
               help="Heal after so many requests (default: never).")  # fmt: skip
-@click.option("--delay", "delay_s", type=float, metavar="SECONDS",
+@click.option("--delay", "delay_s", type=Finite(min=0), metavar="SECONDS",
               help="For slow, drip and late ones.")  # fmt: skip
 @click.option(
     "--on", metavar="ROUTE", help="Only requests of this route: digest, timestamp, header, ..."

@@ -42,10 +42,15 @@ def command(config_path: str | None, target: str, keys: tuple[str, ...], summary
     from anchord.core.canonical import canonical_bytes
     from anchord.core.state import state_of
     from anchord.core.trust import Keys
+    from anchord.errors import RefusedError
 
     with Witnesses(config_path, keys=keys, headers=None, network=None, node=None, cookie=None,
                    explorers=(), offline=True, confirmations=None) as who:  # fmt: skip
-        state = state_of(_bundle(target, who), Keys(who.keyring, who.given))
+        bundle = _bundle(target, who)
+        try:
+            state = state_of(bundle, Keys(who.keyring, who.given))
+        except RefusedError as error:
+            raise RefusedError(f"{_named(target)}: expected a bundle: {error}") from None
     if summary:
         _print(state)
     else:
@@ -62,12 +67,18 @@ def _bundle(target: str, who: Witnesses) -> bytes:
 
     if target == "-" or Path(target).is_file():
         return read_target(target)
+    if Path(target).is_dir():
+        raise ConfigError(f"{target:.200} is a folder: name one bundle in it")
     if who.app is None:
         raise ConfigError(
             f"{target:.200} is no file here, and without a configuration there is no store to find "
             "a record in: name one with -c FILE or ANCHORD_CONFIG"
         )
     return record_bundle(who.app.store, who.keyring, one_record(who.app.store, target))
+
+
+def _named(target: str) -> str:
+    return "standard input" if target == "-" else target[:200]
 
 
 def _warn(state: dict[str, Any]) -> None:

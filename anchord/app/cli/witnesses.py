@@ -153,8 +153,6 @@ class Witnesses:
         if not self._offline:
             return app.headers
         path = app.loaded.resolve(app.config.headers.file.path)
-        if not path.is_file():
-            return []
         return [_header_file(path, app.config.headers.network, own=True)]
 
 
@@ -162,12 +160,19 @@ def _read_key(path: Path) -> PublicKey:
     try:
         value = json.loads(path.read_text("utf-8"))
         if not isinstance(value, dict):
-            raise RefusedError("got JSON that is no object")
+            raise RefusedError("expected a public key document, got JSON that is no object")
         inner = value.get("public_key")
         states = (inner if isinstance(inner, dict) else value).get("targets")
         return from_document(value, () if states else (*OWN_TARGETS, *REGISTRY_KEY.targets))
-    except (OSError, ValueError, AnchordError) as error:
-        raise ConfigError(f"--key {path}: expected a public key document: {error}") from None
+    except ValueError:
+        raise ConfigError(
+            f"--key {path}: expected a public key document, as `anchord key public` prints it, "
+            "got no JSON"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"--key {path} cannot be read: {error.strerror}") from None
+    except AnchordError as error:
+        raise ConfigError(f"--key {path}: {error}") from None
 
 
 def _header_file(path: Path, network: str, *, own: bool) -> HeaderSource:

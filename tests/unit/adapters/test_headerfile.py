@@ -115,6 +115,15 @@ def test_another_networks_file_is_refused_and_left_alone(filled: Path) -> None:
     assert filled.read_bytes() == before
 
 
+def test_a_header_file_says_what_network_it_is_of(filled: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="but of regtest: say --network regtest"):
+        ChainFile(filled, MAINNET)
+    none = tmp_path / "notes.bin"
+    none.write_bytes(b"x" * 100)
+    with pytest.raises(ConfigError, match="it is no header file"):
+        ChainFile(none, MAINNET)
+
+
 @pytest.mark.parametrize("content", [b"# my notes\n" * 20, b"short", REGTEST.genesis[:79] + b"x"])
 def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
