@@ -59,3 +59,11 @@ def test_an_archive_that_has_a_path_twice_is_refused() -> None:
                 archive.addfile(member, io.BytesIO(data))
         result = run("audit", "twice.tar", "--offline")
         assert (result.exit_code, "twice" in result.stderr) == (2, True)
+
+
+def test_a_threshold_is_not_held_against_the_few_records_that_are_new() -> None:
+    """What waits since before the checkpoint is not looked at, and must not count as done."""
+    Path("one.json").write_bytes(line(ONE))
+    for asked in (["--max-age", "1h"], ["--fail-under", "anchored=0"]):
+        result = run("audit", "one.json", "--offline", "--since-checkpoint", "none.note", *asked)
+        assert (result.exit_code, "--since-checkpoint" in result.stderr) == (2, True)

@@ -66,6 +66,11 @@ def ask(
             "--save-checkpoint: a sample does not check all that a checkpoint covers: leave out "
             "--sample, or audit twice"
         )
+    if since and targets and (fail_under or max_age):
+        raise ConfigError(
+            "--since-checkpoint only hashes what an earlier audit of a tree has seen, so how "
+            "complete it is, is not counted: leave out --fail-under and --max-age, or audit all"
+        )
     for name in reports:
         form_of(name)
     if save is not None:
