@@ -132,7 +132,9 @@ def _unpack(file: BinaryIO, shown: str, folder: Path) -> None:
         with tarfile.open(fileobj=file, mode="r:*") as archive:
             archive.extractall(folder, filter=once)  # noqa: S202 - `once` filters as "data" does
     except (tarfile.TarError, EOFError, ValueError) as error:
+        # The library lists every compression it tried, a line each: nobody asked for them.
+        why = "got none of these" if "\n" in str(error) else error
         raise ConfigError(
             f"{shown}: expected a folder, a bundle, bundles one a line, or a whole .tar or "
-            f".tar.gz of a folder: {error}"
+            f".tar.gz of a folder: {why}"
         ) from None

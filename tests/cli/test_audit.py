@@ -334,3 +334,11 @@ def test_an_archive_cannot_lay_files_elsewhere(elsewhere: Path) -> None:
     result = run("audit", "evil.tar")
     assert result.exit_code == 2
     assert not (elsewhere.parent.parent / "outside.bundle.json").exists()
+
+
+@pytest.mark.parametrize("raw", [b"", b"hello", b"\x00\xff" * 2000])
+def test_a_file_of_another_kind_is_told_on_one_line(raw: bytes, elsewhere: Path) -> None:
+    Path("notes.bin").write_bytes(raw)
+    result = run("audit", "notes.bin")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "notes.bin: expected a folder, a bundle" in result.stderr
