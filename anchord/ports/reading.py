@@ -156,11 +156,15 @@ class AuditTable(Protocol):
 
 
 class ReadingStore(Store, Protocol):
-    """A store opened to be read only."""
+    """A store opened to be read only: all of it as it was at the first question."""
 
     @property
     def audit(self) -> AuditTable:
         """Bulk reading."""
+        ...
+
+    def changed(self) -> bool:
+        """Tell whether anybody has written to the store since it was opened here."""
         ...
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ file, which then is read as immutable.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -24,6 +25,7 @@ from anchord.adapters.store.database import (
     BUSY_TIMEOUT_S,
     check_revision,
     connect,
+    mapped_errors,
     sqlite_path,
 )
 from anchord.adapters.store.ledger import Ledger
@@ -35,7 +37,7 @@ from anchord.adapters.store.tokens import Tokens
 from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class SqlReadingStore:
@@ -51,8 +53,9 @@ class SqlReadingStore:
     def __init__(self, url: str) -> None:
         engine = connect_reading(url)
         check_revision(engine, url)
-        database = Database(engine, url)
-        self._engine = engine
+        self._watch = _Watch(engine)
+        database = _OneMoment(engine, url)
+        self._engine, self._moment = engine, database
         self.records = Records(database, ())
         self.batches = Batches(database)
         self.ledger = Ledger(database)
@@ -62,9 +65,61 @@ class SqlReadingStore:
         self.tokens = Tokens(database)
         self.audit = AuditRows(database)
 
+    def changed(self) -> bool:
+        """Tell whether anybody has written to the store since it was opened here."""
+        return self._watch.changed()
+
     def close(self) -> None:
         """Release connections; may be called twice."""
+        self._watch.close()
+        self._moment.close()
         self._engine.dispose()
+
+
+class _OneMoment(Database):
+    """Shows everything as it was at the first question, whatever is written meanwhile.
+
+    Passes go on beside it: a reader never stops a writer (https://www.sqlite.org/wal.html), only
+    the file beside the database grows until the reader is done.
+    """
+
+    _held: sa.Connection | None = None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Give the view that is held."""
+        with mapped_errors(self._url):
+            if self._held is None:
+                self._held = self.engine.connect()
+            yield self._held
+
+    def close(self) -> None:
+        """Let go of the view."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+class _Watch:
+    """Sees that somebody else wrote, on a connection that holds no view."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._connection = engine.connect()
+        self._sqlite = engine.dialect.name == "sqlite"
+        self._begun_at = self._state()
+
+    def changed(self) -> bool:
+        return bool(self._state() != self._begun_at)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _state(self) -> Any:
+        asked = "PRAGMA data_version"
+        if not self._sqlite:
+            asked = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT)"
+        with self._connection.begin():
+            return self._connection.exec_driver_sql(asked).scalar()
 
 
 def connect_reading(url: str) -> sa.Engine:
@@ -76,7 +131,7 @@ def connect_reading(url: str) -> sa.Engine:
     path = sqlite_path(url)
     if path is None:
         engine = connect(url)
-        return engine.execution_options(postgresql_readonly=True)
+        return engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
     if not path.is_file():
         raise ConfigError(f"no store at {path}: make one with `anchord init`")
     engine = sa.create_engine("sqlite://", creator=_opener(path), poolclass=sa.QueuePool)
@@ -86,9 +141,10 @@ def connect_reading(url: str) -> sa.Engine:
 
 def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
     whole = path.resolve()
+    mode = _mode(whole)  # once: what the first connection makes is no writer's for the second
 
     def opened() -> sqlite3.Connection:
-        address = f"{whole.as_uri()}?mode={_mode(whole)}"
+        address = f"{whole.as_uri()}?mode={mode}"
         connection = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False
         )

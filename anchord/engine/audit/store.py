@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from anchord.core.finding import Part, Severity
 from anchord.core.keyring import Keyring, PublicKey
 from anchord.engine.audit.outcome import Outcome, ReportFacts
@@ -47,7 +49,10 @@ def audit_store(
     options: AuditOptions,
     on_progress: Progress,
 ) -> tuple[Outcome, ReportFacts]:
-    """Audit a store.
+    """Audit a store, as it was at one moment.
+
+    Other processes open it a little later than this one. Where something was written meanwhile and
+    anything at all was found, that may be all there is to it: it is then audited by one process.
 
     Args:
         open_store: opens it to be read only; can be sent to other processes.
@@ -61,14 +66,19 @@ def audit_store(
         FatalError: a process of this audit died.
         SignatureError: one key id stands for two different keys.
     """
-    outcome = Outcome(options)
-    store = open_store()
-    try:
-        return _Audit(store, keyring, tuple(given), headers, outcome).run(
-            open_store, options, on_progress
-        )
-    finally:
-        store.close()
+    while True:
+        outcome = Outcome(options)
+        store = open_store()
+        try:
+            facts = _Audit(store, keyring, tuple(given), headers, outcome).run(
+                open_store, options, on_progress
+            )
+            moved = options.jobs > 1 and store.changed()
+        finally:
+            store.close()
+        if not moved or outcome.report(**msgspec.structs.asdict(facts)).result == "sound":
+            return outcome, facts
+        options = msgspec.structs.replace(options, jobs=1)
 
 
 class _Audit:
@@ -88,7 +98,7 @@ class _Audit:
 
     def run(
         self, open_store: Callable[[], ReadingStore], options: AuditOptions, on_progress: Progress
-    ) -> tuple[Outcome, ReportFacts]:
+    ) -> ReportFacts:
         store, outcome = self._store, self._outcome
         outcome.find("not-covered", Severity.NOTE, Part.STORE, "columns nobody signs", UNCOVERED,
                      "nothing; publish a tree, so that others keep what you have")  # fmt: skip
@@ -109,14 +119,13 @@ class _Audit:
                 unreadable(outcome, name, error)
         frame = self._frame(options, upto)
         self._records(open_store, frame, on_progress)
-        facts = ReportFacts(
+        return ReportFacts(
             source="the store",
             kind="store",
             sampled=_left_out(frame),
             checkpoint=None if ledger.newest is None else ledger.newest.decode("utf-8"),
             chain=self._blocks.chain,
         )
-        return outcome, facts
 
     def _orphans(self) -> None:
         for table, what in self._store.audit.orphans():
@@ -165,7 +174,7 @@ class _Audit:
                                f"batch {span.batch_id}, tile {span.tile}", what,
                                RESTORE)  # fmt: skip
         plan = jobs(spans, last, self._wanted(frame))
-        for found in outcomes(open_store, frame, plan):
+        for found in outcomes(self._store, open_store, frame, plan):
             self._outcome.merge(found)
             on_progress("audit records", self._outcome.counted("records_counted"), last)
 

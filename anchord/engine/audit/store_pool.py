@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import deque
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from anchord.engine.audit.outcome import Outcome
+from anchord.engine.audit.processes import done_elsewhere
 from anchord.engine.audit.store_chunk import ChunkAudit
 from anchord.errors import FatalError
 
@@ -23,54 +20,41 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Stretches a call takes along."""
-_AHEAD = 3
-"""Calls that wait for each process."""
 _audit: ChunkAudit | None = None
 """In a process that works: what audits there."""
 
 
-def outcomes(open_store: OpenStore, frame: Frame, jobs: Iterable[Job]) -> Iterator[Outcome]:
+def outcomes(
+    store: ReadingStore, open_store: OpenStore, frame: Frame, jobs: Iterable[Job]
+) -> Iterator[Outcome]:
     """Yield what was found in every stretch, in this process or in others.
+
+    Args:
+        store: what this process reads.
+        open_store: opens it anew, in another process.
+        frame: what is the same for all.
+        jobs: the stretches.
 
     Raises:
         FatalError: a process died.
     """
     if frame.options.jobs <= 1:
-        store = open_store()
-        try:
-            audit = ChunkAudit(store, frame)
-            for job in jobs:
-                yield audit.run(job)
-        finally:
-            store.close()
+        audit = ChunkAudit(store, frame)
+        for job in jobs:
+            yield audit.run(job)
         return
-    yield from _elsewhere(open_store, frame, iter(jobs))
+    told = (open_store, frame)
+    yield from done_elsewhere(frame.options.jobs, _begin, told, _run, _some(iter(jobs)))
 
 
-def _elsewhere(open_store: OpenStore, frame: Frame, jobs: Iterator[Job]) -> Iterator[Outcome]:
-    # Forking would take this process's connections and threads along.
-    context = multiprocessing.get_context("spawn")
-    count = frame.options.jobs
-    with ProcessPoolExecutor(count, context, _begin, (open_store, frame)) as pool:
-        waiting: deque[Future[Outcome]] = deque()
-        try:
-            while True:
-                while len(waiting) < _AHEAD * count and (some := list(islice(jobs, _AT_ONCE))):
-                    waiting.append(pool.submit(_run, some))
-                if not waiting:
-                    return
-                yield waiting.popleft().result()
-        except BrokenProcessPool:
-            raise FatalError(
-                "a process of this audit was killed, so nothing is known of what it looked at: "
-                "give more memory, or a smaller --jobs, and audit again"
-            ) from None
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+def _some(jobs: Iterator[Job]) -> Iterator[list[Job]]:
+    while some := list(islice(jobs, _AT_ONCE)):
+        yield some
 
 
-def _begin(open_store: OpenStore, frame: Frame) -> None:
+def _begin(told: tuple[OpenStore, Frame]) -> None:
     global _audit  # noqa: PLW0603 -- what a process of a pool is told once
+    open_store, frame = told
     _audit = ChunkAudit(open_store(), frame)
 
 
