@@ -46,8 +46,8 @@ Storage (`anchord.core.verify_stored`)
 
 Withdrawal (`withdrawn`)
 16. An event withdrawn by the same signer proves nothing. A key that is not trusted cannot
-    withdraw what a trusted one signed. A withdrawal has the target of what it withdraws, and is
-    final.
+    withdraw what a trusted one signed. A withdrawal has the target of what it withdraws, is not
+    dated before it, and is final.
 
 Claims of others (`anchord.core.claims`)
 19. An author claim names a person, a citation a relation and another work, a replication a kind

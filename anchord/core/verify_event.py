@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from anchord.core.canonical import pith_suffix, record_id
+from anchord.core.chain import MAX_FUTURE_S
 from anchord.core.claims import TARGETS as CLAIM_TARGETS
 from anchord.core.claims import Claim, read_claim
 from anchord.core.event import (
@@ -383,6 +384,10 @@ def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
         if event.target != target.target or target.event_type == WITHDRAWN:
             continue
         if event.trust is Trust.CLAIMED and target.trust is not Trust.CLAIMED:
+            continue
+        # It names a hash that nobody knew before: dated earlier, it was signed later than it says,
+        # as with a key of the signer that was revoked meanwhile.
+        if seconds(event.created_at) < seconds(target.created_at) - MAX_FUTURE_S:
             continue
         found.setdefault(target.event_id, event.event_id)
     return found

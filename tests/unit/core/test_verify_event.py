@@ -13,8 +13,9 @@ from support.evidence import anchored_payload, body_of, mined, sign, waiting, wi
 from support.parties import START, FakeChain, FakeSigner
 from support.workplace import sample
 
+from anchord.core.event import WITHDRAWN
 from anchord.core.keyring import REGISTRY_KEY, make_keyring
-from anchord.core.moment import seconds
+from anchord.core.moment import seconds, utc
 from anchord.core.receipt import check_receipt
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify_event import read_event, withdrawn
@@ -180,6 +181,17 @@ def test_the_same_signer_withdraws():
     both = [prove(event), prove(withdrawal(RECORD, SIGNER, event["event_id"]))]
     assert withdrawn(both) == {both[0].event_id: both[1].event_id}
     assert withdrawn(both[:1]) == {}
+
+
+@pytest.mark.parametrize(("before", "gone"), [(7_200, True), (7_201, False), (-86_400, True)])
+def test_nobody_withdraws_what_he_could_not_know_yet(before, gone):
+    """Else a key of the signer that was revoked long ago could take back all that came since."""
+    event = made()
+    made_at = seconds(event["created_at"])
+    payload = {"withdraws": event["event_id"], "reason": "so"}
+    body = body_of(RECORD, SIGNER, payload, event_type=WITHDRAWN, created_at=utc(made_at - before))
+    both = [prove(event), prove(sign(body, SIGNER))]
+    assert bool(withdrawn(both)) == gone
 
 
 def test_nobody_else_withdraws():
