@@ -115,16 +115,22 @@ class Joiner:
         self._proof = proof
         self._upper = levels(batch.tile_roots or b"") if batch.kind == "sealed" else []
 
-    def join_tile(self, tile: Tile) -> list[bytes]:
-        """Return the `.ots` bytes of a tile's members, in order."""
-        self.check(tile)
+    def join_tile(self, tile: Tile, tree: list[bytes] | None = None) -> list[bytes]:
+        """Return the `.ots` bytes of a tile's members, in order.
+
+        Args:
+            tile: the members, with all leaves of the tile.
+            tree: all levels over the leaves, where the caller has checked what `check` does.
+        """
+        if tree is None:
+            self.check(tile)
         if self._batch.kind == "adopted":
             return [join(member.digest, b"", self._proof) for member in tile.members]
         above = trailer.steps(self._batch.trailer) + self._proof
         tail = suffixes(self._upper, above, tile.tile, tile.tile + 1)[0]
         first = tile.members[0].index - tile.tile * TILE
         stop = first + len(tile.members)
-        ends = suffixes(levels(tile.leaves), tail, first, stop)
+        ends = suffixes(tree or levels(tile.leaves), tail, first, stop)
         return [
             join(member.digest, member.nonce, end)
             for member, end in zip(tile.members, ends, strict=True)

@@ -45,8 +45,15 @@ class Renderer:
         )
         self._template = event.template(common)
 
-    def bodies(self, tile: Tile, numbered: Sequence[bool]) -> list[bytes]:
+    def bodies(
+        self, tile: Tile, numbered: Sequence[bool], tree: list[bytes] | None = None
+    ) -> list[bytes]:
         """Return the canonical bodies of a tile's members, to be signed.
+
+        Args:
+            tile: the members.
+            numbered: which of them are named by their number.
+            tree: levels over the tile's leaves; see `Joiner.join_tile`.
 
         Raises:
             FatalError: a member is not the record that was sealed, or the proof is damaged.
@@ -55,7 +62,7 @@ class Renderer:
             # Nothing is joined, but the subject still must be the record that was sealed.
             self._joiner.check(tile)
             return self.bare(tile.members, numbered)
-        proofs = self._joiner.join_tile(tile)
+        proofs = self._joiner.join_tile(tile, tree)
         sha256 = hashlib.sha256
         columns = {"proof_sha256": [sha256(proof).hexdigest().encode() for proof in proofs]}
         if "proof_b64" in self._slots:
@@ -147,4 +154,5 @@ def _target(store: Store, series: Series) -> str:
 
 def _subject(member: Member, *, by_number: bool) -> bytes:
     number = member.number if by_number else None
-    return event.subject(number=number, record_id=id_of(member.digest))
+    record_id = "" if number is not None else id_of(member.digest)
+    return event.subject(number=number, record_id=record_id)

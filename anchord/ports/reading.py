@@ -77,13 +77,11 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[RawEvent, ...]
     """In ledger order."""
     series: dict[int, Series]
-    """Those the events name."""
+    """Those about members of the tiles, those the events name, and those these withdraw."""
     batches: dict[int, Batch]
     """Those that records, tiles or series name; adopted ones of the records."""
     tiles: tuple[RawTile, ...]
     captures: dict[int, list[Capture]]
-    stored_series: dict[int, int]
-    """Of captures: series id -> row id of the capture that names it."""
 
 
 class AuditTable(Protocol):
@@ -124,6 +122,10 @@ class AuditTable(Protocol):
 
     def batches(self) -> Iterator[tuple[list[Batch], dict[int, list[Series]]]]:
         """Yield batches, oldest first, with their series about timestamps and withdrawals."""
+        ...
+
+    def tokens(self, first: int, last: int) -> dict[int, dict[str, bytes]]:
+        """Return the RFC 3161 tokens of the batches [first, last]: batch -> address -> token."""
         ...
 
     def all_series(self) -> Iterator[list[Series]]:

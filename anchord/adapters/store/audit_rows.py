@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -12,11 +12,12 @@ from anchord.adapters.store.captures import to_capture
 from anchord.adapters.store.connection import Database, select_in
 from anchord.adapters.store.leaves import to_batch
 from anchord.adapters.store.ledger import to_series
-from anchord.adapters.store.records import to_record
+from anchord.adapters.store.records import SCHEMES
 from anchord.adapters.store.schema import (
     batches,
     bodies,
     captures,
+    checkpoints,
     documents,
     events,
     file_members,
@@ -27,13 +28,16 @@ from anchord.adapters.store.schema import (
     records,
     series,
     tiles,
+    tokens,
 )
 from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN
+from anchord.core.merkle import TILE
+from anchord.core.model import StoredRecord
 from anchord.errors import FatalError
 from anchord.ports.reading import Chunk, LedgerRow, PlainFile, RawEvent, RawTile, Span
 
 if TYPE_CHECKING:
-    from anchord.core.model import Batch, Series, StoredRecord
+    from anchord.core.model import Batch, Series
     from anchord.core.storage import Capture
 
 _AT_ONCE = 10_000
@@ -41,6 +45,8 @@ _ROWS = 4_096
 _SHOWN = 100
 _EVENT = [events.c[name] for name in RawEvent._fields]
 _LINK = [events.c[name] for name in ("seq", "event_id", "signature", "chain", "series_id")]
+_SCHEMES = {number: scheme for scheme, number in SCHEMES.items()}
+_RECORD = [records.c[name] for name in StoredRecord.__struct_fields__]
 _TILE = [tiles.c[name] for name in RawTile._fields]
 _ABOUT_TIME = (SUBMITTED, ANCHORED, WITHDRAWN)
 
@@ -121,6 +127,17 @@ class AuditRows:
                 return
             yield found, by_batch
             after = ids[-1]
+
+    def tokens(self, first: int, last: int) -> dict[int, dict[str, bytes]]:
+        """Return the RFC 3161 tokens of the batches [first, last]: batch -> address -> token."""
+        query = sa.select(tokens.c.batch_id, tokens.c.url, tokens.c.raw).where(
+            tokens.c.batch_id.between(first, last), tokens.c.raw.is_not(None)
+        )
+        found: dict[int, dict[str, bytes]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row[0], {})[row[1]] = row[2]
+        return found
 
     def all_series(self) -> Iterator[list[Series]]:
         """Yield all series, oldest first."""
@@ -209,6 +226,8 @@ _OWNERS: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any], sa.Column[Any]], 
     (bodies, bodies.c.record_id, bodies.c.record_id, records.c.id),
     (documents, documents.c.id, documents.c.record_id, records.c.id),
     (tiles, tiles.c.tile, tiles.c.batch_id, batches.c.id),
+    (tokens, tokens.c.url, tokens.c.batch_id, batches.c.id),
+    (checkpoints, checkpoints.c.size, checkpoints.c.batch_id, batches.c.id),
     (captures, captures.c.id, captures.c.record_id, records.c.id),
     (captures, captures.c.id, captures.c.batch_id, batches.c.id),
     (captures, captures.c.id, captures.c.series_id, series.c.id),
@@ -227,30 +246,27 @@ class _Reading:
         self._connection, self._low, self._high = connection, low, high
 
     def chunk(self, wanted: Sequence[tuple[int, int]], *, whole: bool) -> Chunk:
-        rows = self._rows(sa.select(records), records.c.id)
-        found = tuple([_record(row) for row in rows])
+        found = tuple(map(_record, self._plain(sa.select(*_RECORD), records.c.id)))
         ledger = list(map(RawEvent._make, self._plain(sa.select(*_EVENT), events.c.record_id)))
         ledger.sort()
-        known = self._series({row[2] for row in ledger})
         raw = [tile for key in wanted if (tile := self._tile(*key)) is not None]
-        named = {record.batch_id for record in found if record.batch_id is not None}
-        named |= {tile.batch_id for tile in raw} | {one.batch_id for one in known.values()}
+        known = self._adopted() | self._batches(
+            {record.batch_id for record in found if record.batch_id is not None}
+            | {tile.batch_id for tile in raw}
+        )
+        near = [tile for _, tile in wanted] + [0 for one in known.values() if not one.tile_roots]
+        lengths = self._series(known, near, {row[2] for row in ledger})
+        known |= self._batches({one.batch_id for one in lengths.values()} - known.keys())
         mine = self._captures()
         return Chunk(
             records=found,
             bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)) if whole else {},
             documents=self._documents() if whole else {},
             events=tuple(ledger),
-            series=known,
-            batches=self._batches(named),
+            series=lengths,
+            batches=known,
             tiles=tuple(raw),
             captures=mine,
-            stored_series={
-                one.series_id: one.id
-                for several in mine.values()
-                for one in several
-                if one.series_id is not None
-            },
         )
 
     def _rows(self, query: sa.Select[Any], column: sa.Column[Any]) -> Sequence[Any]:
@@ -272,21 +288,32 @@ class _Reading:
             found.setdefault(row.record_id, []).append(to_capture(row))
         return found
 
-    def _series(self, ids: set[int]) -> dict[int, Series]:
-        """Return series, and those that they withdraw."""
-        found: dict[int, Series] = {}
-        missing = ids
+    def _series(
+        self, mine: Iterable[int], tiles_of: Sequence[int], named: set[int]
+    ) -> dict[int, Series]:
+        """Return the series about members of some tiles, those named, and those they withdraw."""
+        low, high = TILE * min(tiles_of, default=0), TILE * (max(tiles_of, default=0) + 1)
+        ids, found = sorted(mine), {}
+        for at in range(0, len(ids), _AT_ONCE):
+            of_batch = series.c.batch_id.in_(ids[at : at + _AT_ONCE])
+            near = sa.select(series).where(of_batch, series.c.start < high, series.c.stop >= low)
+            found.update({row.id: to_series(row) for row in self._connection.execute(near)})
+        missing = named - found.keys()
         while missing:
             rows = self._many(sa.select(series), series.c.id, sorted(missing))
-            known = [to_series(row) for row in rows]
-            found.update({one.id: one for one in known})
-            missing = {one.withdraws for one in known if one.withdraws is not None} - found.keys()
+            found.update({row.id: to_series(row) for row in rows})
+            ends = {one.withdraws for one in found.values() if one.withdraws is not None}
+            missing = ends - found.keys() if rows else set()
         return found
 
     def _batches(self, ids: set[int]) -> dict[int, Batch]:
-        rows = [*self._many(sa.select(batches), batches.c.id, sorted(ids))]
-        rows += self._rows(sa.select(batches), batches.c.record_id)
+        rows = self._many(sa.select(batches), batches.c.id, sorted(ids))
         return {row.id: to_batch(row) for row in rows}
+
+    def _adopted(self) -> dict[int, Batch]:
+        return {
+            row.id: to_batch(row) for row in self._rows(sa.select(batches), batches.c.record_id)
+        }
 
     def _tile(self, batch_id: int, tile: int) -> RawTile | None:
         where = sa.and_(tiles.c.batch_id == batch_id, tiles.c.tile == tile)
@@ -300,12 +327,24 @@ class _Reading:
         return found
 
 
-def _record(row: Any) -> StoredRecord:
+def _record(row: tuple[Any, ...]) -> StoredRecord:
+    record_id, digest, scheme, year, kind, source_id, version, label, batch_id, added_at = row
     try:
-        return to_record(row)
+        return StoredRecord(
+            id=record_id,
+            digest=digest,
+            scheme=_SCHEMES[scheme],
+            year=None if year is None else f"{year:04d}",
+            source_kind=kind,
+            source_id=source_id,
+            source_version=version,
+            label=label,
+            batch_id=batch_id,
+            added_at=added_at,
+        )
     except (KeyError, ValueError, TypeError) as error:
         raise FatalError(
-            f"record {row.id} has columns that cannot be read ({error!r:.80}): the store is "
+            f"record {record_id} has columns that cannot be read ({error!r:.80}): the store is "
             "damaged, restore it from a backup"
         ) from None
 

@@ -20,7 +20,7 @@ from anchord.core.keyring import Keyring, PublicKey
 from anchord.engine.audit.outcome import Outcome, ReportFacts
 from anchord.engine.audit.store_batches import BatchAudit
 from anchord.engine.audit.store_blocks import Blocks
-from anchord.engine.audit.store_foreign import paths_in
+from anchord.engine.audit.store_foreign import older_in, paths_in
 from anchord.engine.audit.store_frame import RESTORE, UNREADABLE, Frame, unreadable
 from anchord.engine.audit.store_ledger import LedgerAudit, series_lengths
 from anchord.engine.audit.store_plan import draw, impossible, jobs
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from anchord.ports.reading import ReadingStore
 
 Progress = Callable[[str, int, int], None]
+
+ALONE = 4_096
+"""So many records are audited in less time than other processes take to start."""
 
 UNCOVERED = (
     "labels, moments of retries, health of calendars, paces of lanes, answers as they came, and "
@@ -135,13 +138,15 @@ class _Audit:
 
     def _kept(self) -> None:
         """Hold files that were brought against their hashes, and their paths against headers."""
+        trusted = {key.key_id for key in (*self._keyring, *self._given)}
         for name, digest, raw in self._store.audit.kept():
             found = sha256(raw).digest()
             if found != digest:
                 what = f"it had SHA-256 {digest.hex()} when it came, now it has {found.hex()}"
                 self._outcome.find("kept-file-changed", Severity.BROKEN, Part.STORE, name, what,
                                    RESTORE)  # fmt: skip
-            self._blocks.look(paths_in(raw))
+            self._blocks.look(paths_in(raw, trusted))
+            self._blocks.look_older(older_in(raw, trusted))
 
     def _frame(self, options: AuditOptions, upto: int) -> Frame:
         drawn = None
@@ -152,6 +157,7 @@ class _Audit:
             keyring=self._keyring,
             given=self._given,
             verdicts=self._blocks.verdicts,
+            replaced=self._blocks.replaced,
             chain=self._blocks.chain,
             upto=upto,
             drawn=drawn,
@@ -173,7 +179,12 @@ class _Audit:
             self._outcome.find("tile-damaged", Severity.BROKEN, Part.BATCH,
                                f"batch {span.batch_id}, tile {span.tile}", what,
                                RESTORE)  # fmt: skip
-        plan = jobs(spans, last, self._wanted(frame))
+        wanted = self._wanted(frame)
+        if (last if wanted is None else len(wanted)) <= ALONE:
+            frame = msgspec.structs.replace(
+                frame, options=msgspec.structs.replace(frame.options, jobs=1)
+            )
+        plan = jobs(spans, last, wanted)
         for found in outcomes(self._store, open_store, frame, plan):
             self._outcome.merge(found)
             on_progress("audit records", self._outcome.counted("records_counted"), last)

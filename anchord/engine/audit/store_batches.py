@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anchord.core.event import ANCHORED, SUBMITTED
 from anchord.core.finding import Part, Severity
@@ -12,7 +11,10 @@ from anchord.core.model import BatchState
 from anchord.core.moment import utc
 from anchord.core.proof import attestations, parse_detached, parse_timestamp
 from anchord.core.trailer import trailer
+from anchord.engine.audit.store_blocks import older_of
 from anchord.engine.audit.store_frame import LOOK, RESTORE
+from anchord.engine.audit.store_series import object_of
+from anchord.engine.audit.store_tokens import check_tokens
 from anchord.engine.proofs import check_proof, proof_of
 from anchord.errors import FatalError, RefusedError
 
@@ -44,8 +46,11 @@ class BatchAudit:
         """Audit all of them."""
         done = 0
         for batches, series in self._store.audit.batches():
+            tokens = self._store.audit.tokens(batches[0].id, batches[-1].id)
             for batch in batches:
-                self._batch(batch, series.get(batch.id, []))
+                mine = series.get(batch.id, [])
+                self._batch(batch, mine)
+                check_tokens(batch, mine, tokens.get(batch.id, {}), self._outcome)
             done += len(batches)
             on_progress("audit batches", done, 0)
 
@@ -61,6 +66,8 @@ class BatchAudit:
         for one in series:
             if one.proof is not None:
                 self._signed_proof(batch, one, live=one.id not in gone)
+        for one in live:
+            self._blocks.look_older(older_of(object_of(one.payload)))
         self._state(batch, live)
         submitted = [one for one in series if one.event_type == SUBMITTED and one.id not in gone]
         if submitted:
@@ -165,7 +172,7 @@ class BatchAudit:
             utc(batch.block_time or 0),
         )
         for one in live:
-            said = _payload(one)
+            said = object_of(one.payload)
             stated = tuple(said.get(name) for name in _NAMES)
             if stated != shown:
                 what = f"it is stored with block {shown}, series {one.id} signed for {stated}"
@@ -173,7 +180,7 @@ class BatchAudit:
 
     def _commitments(self, batch: Batch, submitted: Sequence[Series]) -> None:
         for one in submitted:
-            said = _payload(one).get("commitment")
+            said = object_of(one.payload).get("commitment")
             if said != batch.root.hex():
                 what = f"its root is {batch.root.hex()}, series {one.id} signed that {said!r:.80} "
                 self._broken("commitment-differs", batch, what + "was submitted")
@@ -196,11 +203,3 @@ class BatchAudit:
 
 def _name(batch: Batch) -> str:
     return f"batch {batch.id}"
-
-
-def _payload(series: Series) -> dict[str, Any]:
-    try:
-        found = json.loads(series.payload)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

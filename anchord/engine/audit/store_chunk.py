@@ -6,10 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from anchord.core.event import event_id
+from anchord.core.finding import Part
 from anchord.core.trust import Keys
 from anchord.engine.audit.outcome import Outcome
 from anchord.engine.audit.store_foreign import Documents
 from anchord.engine.audit.store_frame import UNREADABLE, unreadable
+from anchord.engine.audit.store_garbage import no_collections
 from anchord.engine.audit.store_records import check_record
 from anchord.engine.audit.store_series import SeriesAudit
 from anchord.engine.audit.store_standing import (
@@ -25,7 +27,7 @@ from anchord.engine.audit.store_view import View
 from anchord.engine.ledger import read_event
 
 if TYPE_CHECKING:
-    from anchord.core.model import StoredRecord
+    from anchord.core.model import Series, StoredRecord
     from anchord.core.standing import Standing
     from anchord.engine.audit.store_frame import Frame, Job
     from anchord.ports.reading import Chunk, RawEvent, ReadingStore
@@ -49,6 +51,7 @@ class ChunkAudit:
         self._expected = Expected(store)
         self._documents = Documents(store, frame, keys)
 
+    @no_collections()
     def run(self, job: Job) -> Outcome:
         """Audit the records of a stretch."""
         outcome = Outcome(self._frame.options)
@@ -97,6 +100,8 @@ class ChunkAudit:
         by_series: dict[int, list[RawEvent]] = {}
         for row in view.chunk.events:
             by_series.setdefault(row[2], []).append(row)
+        for one in view.chunk.series.values() if wanted else ():
+            _name_lost(view, one, by_series.get(one.id, []), wanted)
         held: dict[int, list[RawEvent]] = {}
         for series_id, rows in by_series.items():
             series = view.chunk.series.get(series_id)
@@ -174,6 +179,15 @@ class ChunkAudit:
         rows = self._store.ledger.ids_in_series(one.series.id, [record.id])
         found: dict[str, object] = read_event(self._store, record, rows[record.id])["payload"]
         return found
+
+
+def _name_lost(view: View, series: Series, rows: list[RawEvent], wanted: set[int]) -> None:
+    """Find records whose event of a series was taken away, or given to another record."""
+    for member in view.lacking(series, {row[1] for row in rows}):
+        if member.record_id in wanted:
+            what = f"series {series.id} ({series.event_type}) appended an event for it, member "
+            what += f"{member.index} of batch {series.batch_id}, and the ledger has none"
+            view.find("event-missing", Part.RECORD, member.record_id, what)
 
 
 def _several(live: list[Held]) -> bool:

@@ -17,19 +17,20 @@ from anchord.core.merge import merge
 from anchord.core.moment import seconds
 from anchord.core.proof import attestations, parse_detached
 from anchord.core.receipt import check_receipt, receipts
+from anchord.engine.audit.store_blocks import older_of
 from anchord.engine.audit.store_standing import Foreign
 from anchord.engine.export import record_bundle
 from anchord.errors import AnchordError, RefusedError, VerificationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from anchord.core.bundle import Bundle
     from anchord.core.merge import Merged, MergedEvent
     from anchord.core.model import StoredRecord
     from anchord.core.proof import Found
     from anchord.core.trust import Keys
-    from anchord.engine.audit.store_frame import Frame
+    from anchord.engine.audit.store_frame import Frame, Older
     from anchord.engine.audit.store_standing import Held
     from anchord.engine.audit.store_view import View
     from anchord.ports.reading import ReadingStore
@@ -94,6 +95,10 @@ class Documents:
         proved, found = one.proved, []
         if proved.proof is None or (proved.claims and proved.claims.chain != self._frame.chain):
             return []
+        replaced = self._frame.replaced_by(proved.claims)
+        if replaced is not None:
+            view.find("header-differs", Part.HEADER, record_id, replaced, proved.event_id)
+            return []
         for path in proved.proof.bitcoin:
             height = path.attestation.height or 0
             verdict = self._frame.verdicts.get((height, path.message))
@@ -104,27 +109,39 @@ class Documents:
         return found
 
 
-def paths_in(raw: bytes) -> Iterable[Found]:
-    """Yield the attestations of the proofs in a document's events, to be held against headers."""
+def paths_in(raw: bytes, keys: Collection[str]) -> Iterable[Found]:
+    """Yield the attestations of the proofs in a document's events, to be held against headers.
+
+    Args:
+        raw: the document.
+        keys: names of the keys that are trusted: what others sign proves nothing here, so a block
+            they name that nobody knows leaves nothing open either.
+    """
+    for payload in _payloads(raw, keys):
+        text = payload.get("proof_b64")
+        try:
+            proof = base64.b64decode(text, validate=True) if isinstance(text, str) else None
+            if proof is not None:
+                yield from attestations(parse_detached(proof).timestamp)
+        except (ValueError, RefusedError):
+            continue
+
+
+def older_in(raw: bytes, keys: Collection[str]) -> Iterable[Older]:
+    """Yield the blocks that a document's events by trusted keys say they are younger than."""
+    for payload in _payloads(raw, keys):
+        yield from older_of(payload)
+
+
+def _payloads(raw: bytes, keys: Collection[str]) -> Iterable[dict[str, Any]]:
     try:
         document = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     events = document.get("events") if isinstance(document, dict) else None
     for event in events if isinstance(events, list) else ():
-        proof = _proof(event)
-        if proof is None:
-            continue
-        try:
-            yield from attestations(parse_detached(proof).timestamp)
-        except RefusedError:
-            continue
-
-
-def _proof(event: Any) -> bytes | None:
-    payload = event.get("payload") if isinstance(event, dict) else None
-    text = payload.get("proof_b64") if isinstance(payload, dict) else None
-    try:
-        return base64.b64decode(text, validate=True) if isinstance(text, str) else None
-    except ValueError:
-        return None
+        payload = event.get("payload") if isinstance(event, dict) else None
+        signer = event.get("signer") if isinstance(event, dict) else None
+        key_id = signer.get("key_id") if isinstance(signer, dict) else None
+        if isinstance(payload, dict) and isinstance(key_id, str) and key_id in keys:
+            yield payload

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anchord.core.finding import Part, Severity
 from anchord.core.log import peaks_of, root
 from anchord.engine.audit.store_frame import RESTORE
+from anchord.engine.audit.store_garbage import no_collections
 from anchord.engine.audit.store_log import TILE_HEIGHT, Growing, Walk
 from anchord.engine.audit.store_notes import Notes
 from anchord.errors import AnchordError, FatalError
@@ -82,6 +83,7 @@ class LedgerAudit:
             peaks.append(root(read(start, stop)))
         return Growing(size, peaks)
 
+    @no_collections()
     def run(self, start: Growing | None) -> dict[int, int]:
         """Walk the rows; return how many each series has."""
         log = start or Growing()
@@ -103,8 +105,7 @@ class LedgerAudit:
             self._checkpoint(waiting.pop(), log)
         self._report(walk)
         self._nodes(log, begin)
-        for series_id, count in self._old.items():
-            walk.by_series[series_id] = walk.by_series.get(series_id, 0) + count
+        walk.by_series.update(self._old)
         return walk.by_series
 
     def _chain_at(self, seq: int) -> bytes:

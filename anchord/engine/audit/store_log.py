@@ -6,7 +6,9 @@ while rows go by is the roots of its full subtrees, largest first, at most one a
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
+from operator import add
 from typing import TYPE_CHECKING
 
 from anchord.core.event import NO_CHAIN
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 TILE_HEIGHT = 8
 """A full tile of the log has 256 leaves (C2SP tlog-tiles)."""
 _WITHIN = TILE_HEIGHT - 1
+_TILE = 1 << TILE_HEIGHT
+_IN_TILE = _TILE - 1
 
 
 class Growing:
@@ -38,17 +42,27 @@ class Growing:
 
     def extend(self, leaves: Sequence[bytes]) -> None:
         """Take in more leaf hashes."""
-        peaks, size, full = self._peaks, self.size, self.full
-        for leaf in leaves:
-            node, left, height = leaf, size, 0
-            while left & 1:
-                node = sha256(b"\x01" + peaks.pop() + node).digest()
-                height, left = height + 1, left >> 1
-                if not height & _WITHIN:
-                    full[height // TILE_HEIGHT, left] = node
-            peaks.append(node)
-            size += 1
-        self.size = size
+        at, count = 0, len(leaves)
+        while at < count:
+            if not self.size & _IN_TILE and count - at >= _TILE:
+                self._push(_tile_root(leaves[at : at + _TILE]), TILE_HEIGHT)
+                at += _TILE
+            else:
+                self._push(leaves[at], 0)
+                at += 1
+
+    def _push(self, node: bytes, height: int) -> None:
+        """Take in the root of a full subtree that begins where the log ends."""
+        peaks, left = self._peaks, self.size >> height
+        self.size += 1 << height
+        if height:
+            self.full[1, left] = node
+        while left & 1:
+            node = sha256(b"\x01" + peaks.pop() + node).digest()
+            height, left = height + 1, left >> 1
+            if not height & _WITHIN:
+                self.full[height // TILE_HEIGHT, left] = node
+        peaks.append(node)
 
     def root(self) -> bytes:
         """Return the log's root so far."""
@@ -71,31 +85,50 @@ class Walk:
         self.seq = log.size
         self.faults: list[tuple[int, str]] = []
         """(sequence number, what is wrong)."""
-        self.by_series: dict[int, int] = {}
+        self.by_series: Counter[int] = Counter()
         self._chain = chain
 
     def take(self, rows: Sequence[LedgerRow]) -> None:
         """Take in rows in order."""
-        counts, chain, expected = self.by_series, self._chain, self.seq
-        leaves = []
-        for seq, event_id, signature, stored, series_id in rows:
-            expected += 1
+        if not rows:
+            return
+        seqs, ids, signatures, stored, series = zip(*rows, strict=True)
+        self._check_order(seqs)
+        entries = list(map(add, ids, signatures))
+        if {*map(len, ids)} != {32} or {*map(len, signatures)} != {64}:
+            self._check_lengths(rows)
+        # Each row is held against what is stored of the one before it, so that one change is one
+        # finding, or two.
+        before = (self._chain, *stored[:-1])
+        chained = zip(before, entries, strict=True)
+        found = [sha256(chain + entry).digest() for chain, entry in chained]
+        if found != [*stored]:
+            pairs = zip(seqs, found, stored, strict=True)
+            self.faults += [(seq, _UNCHAINED) for seq, one, said in pairs if one != said]
+        self.log.extend([sha256(b"\x00" + entry).digest() for entry in entries])
+        self._chain = stored[-1]
+        self.by_series.update(series)
+
+    def _check_order(self, seqs: Sequence[int]) -> None:
+        expected = self.seq + 1
+        self.seq = seqs[-1]
+        if seqs == tuple(range(expected, expected + len(seqs))):
+            return
+        for seq in seqs:
             if seq != expected:
-                self._gap(expected, seq)
-                expected = seq
-            entry = event_id + signature
+                what = f"expected row {expected}, found {seq}: rows were removed, repeated or "
+                self.faults.append((seq, what + "reordered"))
+            expected = seq + 1
+
+    def _check_lengths(self, rows: Sequence[LedgerRow]) -> None:
+        for seq, event_id, signature, *_ in rows:
             if len(event_id) != 32 or len(signature) != 64:
                 self.faults.append((seq, "expected an id of 32 bytes and a signature of 64"))
-            chain = sha256(chain + entry).digest()
-            if chain != stored:
-                self.faults.append((seq, _UNCHAINED))
-                # Goes on from what is stored, so that one change is one finding, or two.
-                chain = stored
-            leaves.append(sha256(b"\x00" + entry).digest())
-            counts[series_id] = counts.get(series_id, 0) + 1
-        self.log.extend(leaves)
-        self._chain, self.seq = chain, expected
 
-    def _gap(self, expected: int, found: int) -> None:
-        what = f"expected row {expected}, found {found}: rows were removed, repeated or reordered"
-        self.faults.append((found, what))
+
+def _tile_root(nodes: Sequence[bytes]) -> bytes:
+    """Return the root over a full tile's leaves."""
+    while len(nodes) > 1:
+        pairs = zip(nodes[::2], nodes[1::2], strict=True)
+        nodes = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+    return nodes[0]

@@ -216,7 +216,7 @@ class SeriesAudit:
             return [self._render(view, batch, series, [one])[0] for one in part]
         numbered = {member.index: bool(row.numbered) for row, member in part}
         flags = [numbered.get(member.index, False) for member in tile.members]
-        bodies = renderer.bodies(tile, flags)
+        bodies = renderer.bodies(tile, flags, view.trees.get((batch.id, tile.tile)))
         if len(bodies) == len(part):
             return bodies
         first = members[0].index
@@ -282,6 +282,9 @@ class SeriesAudit:
                     check_claims(proved.claims, block)
                 except VerificationError as error:
                     problems.append(("block-claim-differs", str(error)))
+        replaced = self._frame.replaced_by(proved.claims)
+        if replaced is not None:
+            problems.append(("header-differs", replaced))
         state = "false" if problems else verdict.state
         return Facts(
             holds=True,

@@ -13,9 +13,9 @@ from anchord.core.model import Member, Tile
 from anchord.engine.audit.store_frame import RESTORE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from anchord.core.model import Batch
+    from anchord.core.model import Batch, Series
     from anchord.engine.audit.outcome import Outcome
     from anchord.engine.audit.store_frame import Job
     from anchord.ports.reading import Chunk, RawTile
@@ -45,6 +45,9 @@ class View:
         self.leaves: dict[tuple[int, int], bytes] = {}
         self.members: dict[tuple[int, int], dict[int, Member]] = {}
         """(batch, tile) -> leaf number -> member, of the records of this chunk."""
+        self.trees: dict[tuple[int, int], list[bytes]] = {}
+        """Levels over the leaves of tiles whose leaves and root are what they should be."""
+        self._ids: dict[tuple[int, int], set[int]] = {}
         self.broken: set[int] = set()
         """Records something is wrong with."""
 
@@ -79,9 +82,9 @@ class View:
 
     def _place_adopted(self, batch: Batch, record_id: int) -> None:
         digest = self.records[record_id].digest
-        self.places[record_id][batch.id] = Member(
-            0, record_id, digest, self.numbers[record_id], b""
-        )
+        member = Member(0, record_id, digest, self.numbers[record_id], b"")
+        self.places[record_id][batch.id] = member
+        self.members[batch.id, 0], self._ids[batch.id, 0] = {0: member}, {record_id}
         if digest != batch.root:
             what = f"its digest is {digest.hex()}, the file that was brought for it (batch "
             self.find("digest-differs", Part.RECORD, record_id,
@@ -123,11 +126,13 @@ class View:
                           f"it is in batch {raw.batch_id} twice")  # fmt: skip
             self.places[record_id][raw.batch_id] = member
         self.members[key] = found
+        self._ids[key] = {ids[place] for place in known}
         members = list(found.values())
         nonces = b"".join([member.nonce for member in members])
         expected = merkle.leaves([member.digest for member in members], nonces)
         stored = b"".join([raw.leaves[NODE * place : NODE * place + NODE] for place in known])
         if expected != stored:
+            self.trees.pop((raw.batch_id, raw.tile), None)
             self._name_leaves(raw, members, expected, stored)
 
     def _name_leaves(
@@ -145,7 +150,10 @@ class View:
     ) -> None:
         at = NODE * raw.tile
         expected = (batch.tile_roots or b"")[at : at + NODE]
-        if merkle.root(raw.leaves) != expected:
+        tree = merkle.levels(raw.leaves)
+        if tree[-1] == expected:
+            self.trees[key] = tree
+        else:
             what = f"its leaves do not lead to {expected.hex() or 'a root of the batch'}"
             self._tile_finding("tile-root-differs", key, what)
         due = min(TILE, batch.size - TILE * raw.tile)
@@ -159,11 +167,20 @@ class View:
         name = f"batch {key[0]}, tile {key[1]}"
         self.outcome.find(code, Severity.BROKEN, Part.BATCH, name, what, RESTORE)
 
+    def lacking(self, series: Series, have: set[int]) -> Iterator[Member]:
+        """Yield the members that a series came past, and that are not in `have`."""
+        for key, members in self.members.items():
+            if key[0] != series.batch_id or have.issuperset(self._ids[key]):
+                continue
+            for index, member in members.items():
+                if series.start <= index < series.next and member.record_id not in have:
+                    yield member
+
     def run(self, batch_id: int, members: Sequence[Member]) -> Tile | None:
         """Return the neighbours in one tile that some members of it span; None: there are gaps."""
         tile = members[0].index // TILE
-        known = self.members.get((batch_id, tile))
-        if known is None:  # adopted
+        known = self.members[batch_id, tile]
+        if (batch_id, tile) not in self.leaves:  # adopted
             return Tile(0, b"", (members[0],))
         try:
             span = tuple([known[index] for index in range(members[0].index, members[-1].index + 1)])
