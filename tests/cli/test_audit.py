@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from support.crowd import STRANGER, claim
+from support.evidence import bundle_with
 from support.schemas import assert_valid
 from support.stored_place import store_capture
 from support.workplace import Workplace, run, sample
@@ -18,6 +20,7 @@ from support.workplace import Workplace, run, sample
 from anchord.app.cli.audit_run import exit_code
 from anchord.app.report.contents import Audited
 from anchord.core.checkpoint import parse
+from anchord.core.model import Document
 
 
 @pytest.fixture(scope="module")
@@ -342,3 +345,15 @@ def test_a_file_of_another_kind_is_told_on_one_line(raw: bytes, elsewhere: Path)
     result = run("audit", "notes.bin")
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert "notes.bin: expected a folder, a bundle" in result.stderr
+
+
+def test_what_strangers_say_of_a_record_does_not_spoil_its_audit(tmp_path: Path) -> None:
+    """Anybody may sign a claim and hand it to a mirror: no cron job may fail of it."""
+    place = Workplace(tmp_path)
+    said = claim("author_claim", "author", STRANGER, author={"name": "Anybody"})
+    record = sample(1)
+    place.anchor(Document(record=record, raw=bundle_with(record, [said], [STRANGER])))
+    assert place.run("mirror", "publish", str(tmp_path / "mirror")).exit_code == 0
+    found = told(run("audit", str(tmp_path / "mirror"), *witnesses(place), "--json"), 0)
+    assert (found["result"], found["reasons"]) == ("sound", [])
+    assert found["coverage"]["foreign_events"] == 1

@@ -17,6 +17,7 @@ from anchord.core.bundle import Bundle, read_bundle
 from anchord.core.bundle_check import claimed_keys
 from anchord.core.bundle_text import render_bundle
 from anchord.core.canonical import read_record, record_id
+from anchord.core.claims import TARGETS as CLAIMS
 from anchord.core.event import SUBMITTED
 from anchord.core.finding import Part, Severity
 from anchord.core.merge import Doubted, Merged, MergedEvent
@@ -222,6 +223,8 @@ class BundleAuditor:
         self._outcome.count("foreign_events")
         if "signature_b64" not in doubted.event:
             return
+        if doubted.event.get("event_type") in CLAIMS:
+            return  # anybody may say something of a record: that leaves nothing of its proof open
         signer = doubted.event.get("signer")
         key_id = signer.get("key_id") if isinstance(signer, dict) else None
         known = keys.find(key_id) if isinstance(key_id, str) else None
