@@ -18,6 +18,8 @@ WRITING = {
         "postpone_pending",
     ),
     "ledger": ("append", "split"),
+    "log": ("add",),
+    "tokens": ("store", "postpone", "intend"),
 }
 
 
@@ -85,7 +87,8 @@ def with_fuse(parts: Parts, fuse: Fuse) -> Parts:
         "store": WrappedStore(parts.store, fuse),
         "calendars": [Wrapped(c, fuse, ("submit", "upgrade")) for c in parts.calendars],
         "headers": [Wrapped(h, fuse, ("refresh", "header")) for h in parts.headers],
-        "signer": Wrapped(parts.signer, fuse, ("sign",)),
+        "signer": Wrapped(parts.signer, fuse, ("sign", "sign_note")),
+        "authorities": [Wrapped(a, fuse, ("stamp",)) for a in parts.authorities],
     }
     names = [name for name in parts.__struct_fields__ if name not in replaced]
     return parts.__class__(**{name: getattr(parts, name) for name in names}, **replaced)
