@@ -274,14 +274,15 @@ def test_a_sound_audit_keeps_its_checkpoint_and_the_next_one_begins_there(
 
 
 def test_an_audit_that_is_not_sound_keeps_no_checkpoint(place: Workplace, elsewhere: Path) -> None:
-    Path("last.note").write_bytes(b"as it was")
+    before = (place.folder / "mirror" / "log" / "checkpoint").read_bytes()
+    Path("last.note").write_bytes(before)
     result = run(
         "audit", str(place.folder / "mirror"), *witnesses(place)[:2], "--offline",
         "--save-checkpoint", "last.note",
     )  # fmt: skip
     assert result.exit_code == 3
     assert "is left as it is" in result.stderr
-    assert Path("last.note").read_bytes() == b"as it was"
+    assert Path("last.note").read_bytes() == before
 
 
 def test_a_sample_says_so_and_the_same_seed_draws_the_same(place: Workplace) -> None:
@@ -357,3 +358,11 @@ def test_what_strangers_say_of_a_record_does_not_spoil_its_audit(tmp_path: Path)
     found = told(run("audit", str(tmp_path / "mirror"), *witnesses(place), "--json"), 0)
     assert (found["result"], found["reasons"]) == ("sound", [])
     assert found["coverage"]["foreign_events"] == 1
+
+
+def test_a_checkpoint_is_not_saved_over_something_else(place: Workplace, tmp_path: Path) -> None:
+    mine = tmp_path / "notes.txt"
+    mine.write_text("mine\n")
+    result = place.run("audit", "--jobs", "1", "-q", "--save-checkpoint", str(mine))
+    assert (result.exit_code, "notes.txt: it is there" in result.stderr) == (2, True)
+    assert mine.read_text() == "mine\n"

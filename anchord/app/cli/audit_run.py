@@ -75,6 +75,7 @@ def ask(
         form_of(name)
     if save is not None:
         check_place(Path(save), "--save-checkpoint")
+        _check_kept(Path(save))
     shares = tuple(read_fail_under(one) for one in fail_under)
     ages = tuple(read_max_age(one) for one in max_age)
     return Asked(
@@ -171,6 +172,23 @@ def _since(name: str | None) -> bytes | None:
     except (OSError, RefusedError) as error:
         raise ConfigError(f"--since-checkpoint {name}: expected a checkpoint: {error}") from None
     return raw
+
+
+def _check_kept(path: Path) -> None:
+    """Make sure that nothing but a checkpoint is written over.
+
+    Raises:
+        ConfigError: something else lies there.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        raw = path.read_bytes()[:_MAX_NOTE]
+        try:
+            if raw:
+                checkpoint.parse(raw)
+        except RefusedError:
+            raise ConfigError(
+                f"--save-checkpoint {path}: it is there and is no checkpoint: name another file"
+            ) from None
 
 
 def _save(report: AuditReport, path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, TypeVar
 
@@ -46,11 +49,14 @@ def done_elsewhere(
     """
     # Not forked: this process may hold threads and open databases.
     context = multiprocessing.get_context("spawn")
+    # It starts here because its start would end the deafness of the first process.
+    resource_tracker.ensure_running()
     with ProcessPoolExecutor(count, context, _begin, (begin, told)) as pool:
         waiting: deque[Future[Done]] = deque()
         try:
             for task in tasks:
-                waiting.append(pool.submit(work, task))
+                with _deaf():
+                    waiting.append(pool.submit(work, task))
                 if len(waiting) >= _AHEAD * count:
                     yield waiting.popleft().result()
             while waiting:
@@ -62,6 +68,20 @@ def done_elsewhere(
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Put off Ctrl-C, and start processes that never hear it.
+
+    A terminal sends it to all of them. This process ends them; one that is just starting would
+    print a traceback instead.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(begin: Callable[[Told], None], told: Told) -> None:
