@@ -203,7 +203,7 @@ def _reduce(verdicts: Sequence[_Verdict]) -> Merged:
     gone = withdrawn([one.proved for one in signed])
     left = [one for one in signed if one.proved.event_id not in gone]
     twice = equivocations(one.proved for one in left)
-    contradicted = {name for found in twice for name in found.event_ids}
+    contradicted = {name for found in twice for name in found.fallen}
     standing = [one for one in left if one.proved.event_id not in contradicted]
     return Merged(
         valid=tuple(valid),

@@ -69,7 +69,12 @@ def state_of_merged(bundle: Bundle, merged: Merged) -> dict[str, Any]:
         "unverified_events": [_doubted(one) for one in merged.unverified],
         "unsigned_events": [one.proved.event_id for one in merged.valid if not one.signed],
         "equivocations": [
-            {"signer_id": one.signer_id, "about": one.about, "event_ids": list(one.event_ids)}
+            {
+                "signer_id": one.signer_id,
+                "about": one.about,
+                "event_ids": list(one.event_ids),
+                "fallen": list(one.fallen),
+            }
             for one in merged.equivocations
         ],
     }

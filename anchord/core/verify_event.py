@@ -56,6 +56,8 @@ class EventProved(msgspec.Struct, frozen=True, kw_only=True):
     """None: the signature could not be checked, because no rule or no key is known."""
     reason: str = ""
     """Why it could not be checked."""
+    revoked: bool = False
+    """Its key was revoked, be it later: what it says against other keys of its signer falls."""
     proof: Proof | None = None
     claims: Claims | None = None
     withdraws: str | None = None
@@ -137,6 +139,7 @@ def read_event(
             key_id=stated.signer.key_id,
             trust=trust,
             reason=reason,
+            revoked=_was_revoked(keys, stated.signer.key_id),
         ),
         stated,
         digest,
@@ -273,6 +276,11 @@ def _check_signed(event: _Event, digest: bytes, keys: Keys) -> tuple[Trust | Non
         # Anybody can state a key that did not sign this: that says nothing of the event.
         return None, f"by a key that only the evidence states: {error}"
     return trust, ""
+
+
+def _was_revoked(keys: Keys, key_id: str) -> bool:
+    known = keys.find(key_id)
+    return known is not None and known[0].revoked_at is not None
 
 
 def _check_key(event: _Event, key: PublicKey, at: int) -> None:

@@ -153,7 +153,7 @@ def _standing(bundle: Bundle, keys: Keys) -> list[_Standing]:
             found.append(_Standing(proved, event["payload"], known[0]))
     gone = set(withdrawn([one.proved for one in found]))
     for two_faced in equivocations(one.proved for one in found if one.proved.event_id not in gone):
-        gone.update(two_faced.event_ids)
+        gone.update(two_faced.fallen)
     kept = [one for one in found if one.proved.event_id not in gone]
     return sorted(kept, key=lambda one: (one.proved.created_at, one.proved.event_id))
 

@@ -147,17 +147,25 @@ def _check_events(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:
             dossier.fail("signature", error)
     gone = withdrawn(list(proved.values()))
     trusted = any(one.trust not in (None, Trust.CLAIMED) for one in proved.values())
+    fallen = _check_contradictions(dossier, [e for e in proved.values() if e.event_id not in gone])
     for one in proved.values():
         taken = None if one.trust is None else gone.get(one.event_id)
-        dossier.add_event(one, taken, spoils=not trusted or one.trust is not Trust.CLAIMED)
-    for twice in equivocations(one for one in proved.values() if one.event_id not in gone):
-        dossier.fail(
-            "signature",
-            VerificationError(
-                f"{twice.signer_id} says two things of {twice.about}, of which one is false; "
-                f"neither counts: {', '.join(twice.event_ids)}"
-            ),
-        )
+        if one.event_id not in fallen or one.trust is None:
+            dossier.add_event(one, taken, spoils=not trusted or one.trust is not Trust.CLAIMED)
+
+
+def _check_contradictions(dossier: Dossier, events: Sequence[EventProved]) -> set[str]:
+    """Note what signers said in two ways; return the events that fall because of a revoked key."""
+    fallen: set[str] = set()
+    for twice in equivocations(events):
+        said = f"{twice.signer_id} says two things of {twice.about}, of which one is false; "
+        said += f"these do not count: {', '.join(twice.fallen)}"
+        if twice.fallen == twice.event_ids:
+            dossier.fail("signature", VerificationError(said))
+            continue
+        fallen.update(twice.fallen)
+        dossier.skip("signature", f"{said}; their key was revoked")
+    return fallen
 
 
 def _check_inclusion(dossier: Dossier, bundle: Bundle, keys: Keys) -> None:

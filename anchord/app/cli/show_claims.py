@@ -62,7 +62,7 @@ def _merged(app: App, record: StoredRecord) -> Merged:
 
 def _proved(one: MergedEvent, merged: Merged) -> dict[str, Any]:
     proved, claim = one.proved, one.proved.claim
-    twice = any(proved.event_id in found.event_ids for found in merged.equivocations)
+    twice = any(proved.event_id in found.fallen for found in merged.equivocations)
     return {
         "event_id": proved.event_id,
         "word": "" if claim is None else claim.word,

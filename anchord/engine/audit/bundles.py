@@ -186,7 +186,8 @@ class BundleAuditor:
         for two in merged.equivocations:
             self._outcome.find(
                 "signer-contradicts-itself", Severity.WARNING, Part.EVENT, subject,
-                f"{two.signer_id} says two things of {two.about}: {', '.join(two.event_ids)}",
+                f"{two.signer_id} says two things of {two.about}: {', '.join(two.event_ids)}; "
+                f"these do not count: {', '.join(two.fallen)}",
                 "ask the signer, who should withdraw what is false",
             )  # fmt: skip
         self._check_keys(subject, bundle, merged, keys)

@@ -23,11 +23,13 @@ from support.crowd import (
     citation,
     stated,
 )
-from support.evidence import body_of, sign
+from support.evidence import body_of, sign, stored_event
+from support.parties import START, FakeSigner
 
 from anchord.core.bundle_text import render_bundle
 from anchord.core.event import CAPTURED
 from anchord.core.key_document import to_document
+from anchord.core.keyring import make_keyring
 from anchord.core.merge import Merged, merge
 from anchord.core.state import completeness, state_bytes, state_of
 from anchord.core.trust import Keys
@@ -291,6 +293,39 @@ def test_a_contradiction_ends_when_its_signer_takes_one_back():
     assert found.anchored.event_id == VALID["anchored elsewhere"]["event_id"]
     assert of("anchored", "anchored elsewhere", "withdraws anchored",
               "withdraws anchored elsewhere").anchored is None  # fmt: skip
+
+
+OLD, OLDER = FakeSigner("old-2024"), FakeSigner("older-2024")
+"""Keys of the signer that were revoked, later than what is signed with them says."""
+
+
+def with_revoked(*events) -> Merged:
+    gone = [key.public(revoked_at=START + 86_400) for key in (OLD, OLDER)]
+    return merged(*events, keys=Keys(make_keyring([*KEYRING, *gone])))
+
+
+def test_a_stolen_key_that_was_revoked_contradicts_nothing_away():
+    forged = stored_event(RECORD, OLD, sha256="00" * 32)
+    found = with_revoked(VALID["capture"], forged)
+    assert [one.event_id for one in found.stored] == [VALID["capture"]["event_id"]]
+    (twice,) = found.equivocations
+    assert set(twice.event_ids) == {VALID["capture"]["event_id"], forged["event_id"]}
+    assert twice.fallen == (forged["event_id"],)
+    assert len(found.valid) == 2, "both are listed and counted"
+
+
+def test_what_a_revoked_key_says_stands_where_nothing_contradicts_it():
+    alone = stored_event(RECORD, OLD, sha256="00" * 32)
+    assert [one.event_id for one in with_revoked(alone).stored] == [alone["event_id"]]
+
+
+def test_of_two_revoked_keys_neither_is_believed_against_the_other():
+    one, other = (
+        stored_event(RECORD, key, sha256=n * 32) for key, n in ((OLD, "00"), (OLDER, "11"))
+    )
+    found = with_revoked(one, other)
+    assert found.stored == ()
+    assert found.equivocations[0].fallen == found.equivocations[0].event_ids
 
 
 def test_two_signers_may_say_two_things():
