@@ -20,6 +20,7 @@ from sqlalchemy import event
 
 from anchord.adapters.store.audit_rows import AuditRows
 from anchord.adapters.store.batches import Batches
+from anchord.adapters.store.calls import Calls
 from anchord.adapters.store.connection import Database
 from anchord.adapters.store.database import (
     BUSY_TIMEOUT_S,
@@ -31,10 +32,11 @@ from anchord.adapters.store.database import (
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
+from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.storage import Storage
 from anchord.adapters.store.tokens import Tokens
-from anchord.errors import ConfigError
+from anchord.errors import ConfigError, FatalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +60,8 @@ class SqlReadingStore:
         self._engine, self._moment = engine, database
         self.records = Records(database, ())
         self.batches = Batches(database)
+        self.calls = Calls(database)
+        self.pulls = Pulls(database)
         self.ledger = Ledger(database)
         self.lookup = Lookup(database)
         self.storage = Storage(database)
@@ -68,6 +72,16 @@ class SqlReadingStore:
     def changed(self) -> bool:
         """Tell whether anybody has written to the store since it was opened here."""
         return self._watch.changed()
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Refuse: what is opened to be read takes no right to write.
+
+        Raises:
+            FatalError: always.
+        """
+        raise FatalError("a store that was opened to be read was to be written; this is a bug")
+        yield
 
     def close(self) -> None:
         """Release connections; may be called twice."""
