@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anchord.adapters.http import Client
+from anchord.adapters.http.address import host_of
 from anchord.adapters.mirrors.folder import FolderMirror
 from anchord.adapters.mirrors.http import HttpMirror, checked_url, loopback
 from anchord.core.mirror_manifest import (
@@ -46,7 +47,7 @@ class Opener:
         self, rate: float, *, only_this: bool, on_refused: Callable[[str, str], None]
     ) -> None:
         self._rate, self._only_this, self._on_refused = rate, only_this, on_refused
-        self._client = Client(TIMEOUT_S)
+        self._client = Client(TIMEOUT_S, private=frozenset())
 
     def open(self, text: str) -> list[Place]:
         """Return the mirrors that a URL, a folder or a manifest file stands for.
@@ -91,6 +92,9 @@ class Opener:
     def _of_url(self, url: str) -> list[Place]:
         url = checked_url(url, "the mirror")
         local = loopback(url)
+        # What a person named may lie anywhere, and a mirror of this machine may name any other.
+        private = None if local else frozenset({host_of(url).lower()})
+        self._client = Client(TIMEOUT_S, private=private)
         names = [url]
         if not url.endswith(".json"):
             names = [f"{url}/{MANIFEST}", f"{url}/{WELL_KNOWN}{MANIFEST}"]

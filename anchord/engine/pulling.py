@@ -114,6 +114,7 @@ class _Pulling:
         self._pulls: list[Pull] = []
         self._bytes = 0
         self._failures = 0
+        self._lost_states = 0
         self._moved: list[tuple[str, str]] = []
         self.report = MirrorReport(name=place.mirror.name, address=place.source.name)
         self.new = 0
@@ -260,6 +261,8 @@ class _Pulling:
         self._bytes += len(got.data)
         # A bundle whose state did not come is asked for once more, for its state's sake.
         self._note(one.name, FETCHED if compared else FAILED, digest, got)
+        if self._lost_states >= PATIENCE:
+            raise TransientError(f"{self._lost_states} states in a row did not come")
         return as_listed and compared
 
     def _compare_before(self, one: Wanted, bundle: Bundle, old: Pull) -> None:
@@ -286,7 +289,9 @@ class _Pulling:
             transient = isinstance(error, TransientError)
             kind = Kind.UNREACHABLE if transient else Kind.UNUSABLE
             self._tell(kind, f"its state: {error}", one.stem)
+            self._lost_states += transient
             return not transient
+        self._lost_states = 0
         if isinstance(got, Fetched):
             self.report.states += 1
             for kind, what in compare_state(got.data, bundle, self._keys):

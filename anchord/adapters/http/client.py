@@ -24,7 +24,12 @@ from urllib3.exceptions import HTTPError
 from anchord import __version__
 from anchord.adapters.http.address import host_of, is_loopback
 from anchord.adapters.http.answer import Response
-from anchord.adapters.http.deadline import HTTPPool, HTTPSPool, TotalTimeoutSocket
+from anchord.adapters.http.deadline import (
+    HTTPPool,
+    HTTPSPool,
+    PublicHTTPSPool,
+    TotalTimeoutSocket,
+)
 from anchord.adapters.http.failure import failure
 from anchord.adapters.http.words import authority, clean
 from anchord.errors import ConfigError, NetworkError, ProtocolError
@@ -38,10 +43,18 @@ class Client:
     Args:
         timeout_s: total time for a whole call: name, connection, TLS, headers and body.
         user_agent: how the client names itself.
+        private: the hosts that may lie in a private network; None: all may. Behind a proxy it is
+            the proxy that looks names up, and that knows where it may go.
     """
 
-    def __init__(self, timeout_s: float, user_agent: str = USER_AGENT) -> None:
-        self._timeout_s = timeout_s
+    def __init__(
+        self,
+        timeout_s: float,
+        user_agent: str = USER_AGENT,
+        *,
+        private: frozenset[str] | None = None,
+    ) -> None:
+        self._timeout_s, self._private = timeout_s, private
         self._user_agent = user_agent
         self._proxies = urllib.request.getproxies_environment()
 
@@ -130,7 +143,9 @@ class Client:
             options["ssl_context"] = self._tls
         proxy = self._proxy(url)
         manager = _through(proxy, options) if proxy else urllib3.PoolManager(**options)
-        manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
+        public = self._private is not None and host_of(url).lower() not in self._private
+        over_tls = PublicHTTPSPool if public and not proxy else HTTPSPool
+        manager.pool_classes_by_scheme = {"http": HTTPPool, "https": over_tls}
         return manager
 
     def _proxy(self, url: str) -> str | None:

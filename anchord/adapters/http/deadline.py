@@ -7,6 +7,7 @@ that was set: connecting, the TLS handshake, each read and each write.
 
 from __future__ import annotations
 
+import ipaddress
 import queue
 import socket
 import ssl
@@ -71,17 +72,28 @@ class _TotalTimeoutTLSSocket(TotalTimeoutSocket, ssl.SSLSocket):
 TotalTimeoutSocket.tls = _TotalTimeoutTLSSocket
 
 
-def connect(host: str, port: int, timeout_s: float) -> socket.socket:
+class NotPublicError(OSError):
+    """An address of this machine or of a private network, where none may be asked."""
+
+
+def connect(host: str, port: int, timeout_s: float, *, public: bool = False) -> socket.socket:
     """Connect to the first address of `host` that answers, all within `timeout_s`.
 
     Every address gets an equal share of the time that is left, so that a silent one (IPv6
     that leads nowhere) does not eat the time of the next.
 
+    `public`: the name comes from a stranger. What it stands for is looked at, not how it is
+    written: 127.1, a name that leads to a router, and one that leads elsewhere each time it is
+    looked up are all the same here.
+
     Raises:
+        NotPublicError: it leads into this machine or a private network.
         OSError: no address, or none answers; TimeoutError when time ran out.
     """
     ends_at = time.monotonic() + timeout_s
     addresses = _resolve(host.strip("[]"), port, timeout_s)
+    if public and not all(_is_public(str(address[4][0])) for address in addresses):
+        raise NotPublicError
     failed: OSError = socket.gaierror(socket.EAI_NONAME, "the name has no address")
     for tried, address in enumerate(addresses):
         left = ends_at - time.monotonic()
@@ -93,6 +105,13 @@ def connect(host: str, port: int, timeout_s: float) -> socket.socket:
         sock.settimeout(max(ends_at - time.monotonic(), 0.001))
         return sock
     raise failed
+
+
+def _is_public(address: str) -> bool:
+    """Tell whether an address is one of the Internet (IANA's special-purpose registries)."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_global
 
 
 def _dial(address: _Address, timeout_s: float) -> TotalTimeoutSocket:
@@ -140,10 +159,18 @@ class _HTTPSConnection(urllib3.connection.HTTPSConnection):
         return _connect_for(self)
 
 
-def _connect_for(connection: urllib3.connection.HTTPConnection) -> socket.socket:
+class _PublicHTTPSConnection(_HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _connect_for(self, public=True)
+
+
+def _connect_for(
+    connection: urllib3.connection.HTTPConnection, *, public: bool = False
+) -> socket.socket:
     """Connect; urllib3 passes over a bare ConnectionResetError, as if sending had failed."""
     try:
-        return connect(connection.host, connection.port, float(connection.timeout or 0))
+        timeout_s = float(connection.timeout or 0)
+        return connect(connection.host, connection.port, timeout_s, public=public)
     except OSError as error:
         raise ProtocolError("no connection", error) from error
 
@@ -158,3 +185,9 @@ class HTTPSPool(urllib3.connectionpool.HTTPSConnectionPool):
     """Makes TLS connections with a total timeout."""
 
     ConnectionCls = _HTTPSConnection
+
+
+class PublicHTTPSPool(urllib3.connectionpool.HTTPSConnectionPool):
+    """The same, to addresses of the Internet only."""
+
+    ConnectionCls = _PublicHTTPSConnection

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import urllib3
 
+from anchord.adapters.http.deadline import NotPublicError
 from anchord.adapters.http.words import clean
 from anchord.errors import AnchordError, NetworkError, ProtocolError
 
@@ -25,6 +26,11 @@ def failure(
         proxied: the call went through a proxy, which may be what failed.
     """
     causes = tuple(_causes(error))
+    if _first(causes, NotPublicError):
+        return ProtocolError(
+            f"{who} is an address of this machine or of a private network, and a stranger's "
+            "manifest named it: not asked; if you mean it, pull from it by its own address"
+        )
     if late or _first(causes, TimeoutError, urllib3.exceptions.TimeoutError):
         return NetworkError(
             f"{who}: expected a complete answer within {timeout_s:g} s, "
