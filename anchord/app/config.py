@@ -158,6 +158,17 @@ class LedgerConfig(Section, frozen=True, kw_only=True):
     that is sealed and a tree that is published always get a fresh one."""
 
 
+class ServiceConfig(Section, frozen=True, kw_only=True):
+    """How often `anchord run` looks whether there is something to do."""
+
+    pass_every_s: Seconds = 60.0
+    """Of `anchord run`: seconds between two looks for records to seal and answers to ask for;
+    when nothing is due, a look asks nobody and reads next to nothing."""
+    storing_every_s: Seconds = 5.0
+    """Of `anchord run`: seconds between two looks for answers of the Internet Archive, and calls
+    that are due."""
+
+
 class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
@@ -167,6 +178,7 @@ class Config(Section, frozen=True, kw_only=True):
     headers: HeadersConfig = msgspec.field(default_factory=HeadersConfig)
     ledger: LedgerConfig = msgspec.field(default_factory=LedgerConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
+    service: ServiceConfig = msgspec.field(default_factory=ServiceConfig)
 
 
 class Loaded(msgspec.Struct, frozen=True):

@@ -235,6 +235,10 @@ class LedgerTable(Protocol):
         """Return the last sequence number and chain hash."""
         ...
 
+    def last_moment(self) -> int | None:
+        """Return when the newest event was decided, as it states."""
+        ...
+
     def append(self, moves: Sequence[tuple[Series, int]], rows: Sequence[SignedRow]) -> None:
         """Append signed rows and move each series to its new place, all or nothing.
 

@@ -83,6 +83,17 @@ class Ledger:
         with self._database.reading() as connection:
             return _head(connection)
 
+    def last_moment(self) -> int | None:
+        """Return when the newest event was decided, as it states; None when there is none."""
+        query = (
+            sa.select(series.c.created_at)
+            .join(events, events.c.series_id == series.c.id)
+            .order_by(events.c.seq.desc())
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar()
+
     def append(self, moves: Sequence[tuple[Series, int]], rows: Sequence[SignedRow]) -> None:
         """Append signed rows and move each series to its new place, in one durable transaction.
 

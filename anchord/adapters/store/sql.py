@@ -17,12 +17,15 @@ from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
+from anchord.adapters.store.serving import Owner, owner_of, serving
 from anchord.adapters.store.storage import Storage
 from anchord.adapters.store.tokens import Tokens
+from anchord.adapters.store.watching import Watch
 from anchord.errors import ConfigError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from anchord.core.model import Adoption, Document, Record
     from anchord.ports import Added
@@ -55,6 +58,7 @@ class SqlStore:
         self.log = Log(database)
         self.tokens = Tokens(database)
         self.pulls = Pulls(database)
+        self.watch = Watch(database, url)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""
@@ -83,13 +87,30 @@ class SqlStore:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                owner = owner_of(path)
+                served = f", perhaps `anchord run` ({owner})" if owner else ""
                 raise StoreBusyError(
-                    f"another anchord works on {path}: wait for its pass to end"
+                    f"another anchord works on {path}{served}: wait for its pass to end"
                 ) from None
             yield
         finally:
             os.close(handle)
 
+    def serving(self, now: int) -> AbstractContextManager[None]:
+        """Be this store's one service within the block; see `serving.serving`."""
+        path = sqlite_path(self._url)
+        return contextlib.nullcontext() if path is None else serving(path, now)
+
+    def service(self) -> Owner | None:
+        """Return the service that has this store now, if there is one and it can be told."""
+        path = sqlite_path(self._url)
+        return None if path is None else owner_of(path)
+
+    def rest(self) -> None:
+        """Give back memory; connections are opened again when they are needed."""
+        self._engine.dispose()
+
     def close(self) -> None:
         """Release connections; may be called twice."""
+        self.watch.close()
         self._engine.dispose()

@@ -20,6 +20,7 @@ COMMANDS = {
     "init": "Make a configuration, a signing key and a store in a folder.",
     "add": "Take in records, files, checksum lists or .ots proofs.",
     "run-once": "Make one pass: seal, submit, upgrade, verify, store, sign.",
+    "run": "Serve: make passes until told to stop.",
     "status": "Show counts, what waits and why, and the services' health.",
     "show": "Show one record and its receipts, by any of its names.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",

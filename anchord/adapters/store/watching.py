@@ -1,0 +1,62 @@
+"""Noticing that a store was written to, for next to nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.database import mapped_errors
+from anchord.adapters.store.schema import events, records
+
+if TYPE_CHECKING:
+    from anchord.adapters.store.connection import Database
+
+
+class Watch:
+    """Looks whether anything was committed. One thread uses it.
+
+    On SQLite it keeps a connection of its own and asks it for `PRAGMA data_version`, which changes
+    with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version);
+    no page of a table is read. Elsewhere the newest record and event are looked up by their keys.
+
+    Args:
+        database: of the store.
+        url: for messages.
+    """
+
+    def __init__(self, database: Database, url: str) -> None:
+        self._database, self._url = database, url
+        self._connection: sa.Connection | None = None
+        self._is_sqlite = database.engine.dialect.name == "sqlite"
+
+    def mark(self) -> tuple[int, ...]:
+        """Return something that differs from what an earlier call returned if there was a commit.
+
+        Raises:
+            StoreBusyError: the store is locked.
+            FatalError: the disk failed.
+        """
+        if not self._is_sqlite:
+            return self._newest()
+        with mapped_errors(self._url):
+            if self._connection is None:
+                self._connection = self._database.engine.connect()
+            driver = self._connection.connection.driver_connection
+            if driver is None:
+                return ()
+            # By the driver itself: a transaction, which SQLAlchemy would begin, shows one moment.
+            return (int(driver.execute("PRAGMA data_version").fetchone()[0]),)
+
+    def close(self) -> None:
+        """Let go of the connection; may be called twice."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _newest(self) -> tuple[int, ...]:
+        with self._database.reading() as connection:
+            return tuple(
+                connection.execute(sa.select(sa.func.max(column))).scalar() or 0
+                for column in (records.c.id, events.c.seq)
+            )

@@ -1,0 +1,1 @@
+"""Parts of `anchord run`: notification, signals, metronome, the work itself, its log."""

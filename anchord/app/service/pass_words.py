@@ -1,0 +1,39 @@
+"""What a pass did, on one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from anchord.app.cli.storage_words import report_lines
+
+if TYPE_CHECKING:
+    from anchord.engine.run import PassReport
+
+_WORDS = {
+    "sealed": "record(s) sealed into a new batch",
+    "submitted": "answer(s) from calendars",
+    "upgraded": "path(s) to Bitcoin",
+    "anchored": "batch(es) anchored",
+    "signed": "event(s) signed",
+    "failed_calls": "call(s) failed and will be repeated",
+}
+
+
+def words_of(report: PassReport) -> str:
+    """Return what was done and what failed; empty when nothing was."""
+    document = msgspec.to_builtins(report)
+    words = [f"{document[key]:,} {text}" for key, text in _WORDS.items() if document[key]]
+    return ", ".join([*words, *(line.strip() for line in report_lines(document["stored"]))])
+
+
+def facts(report: PassReport) -> dict[str, Any]:
+    """Return the same for machines, with the names of `run-once --json`; zeros are left out."""
+    document: dict[str, Any] = _kept(msgspec.to_builtins(report))
+    return document
+
+
+def _kept(value: dict[str, Any]) -> dict[str, Any]:
+    inner = {key: _kept(one) if isinstance(one, dict) else one for key, one in value.items()}
+    return {key: one for key, one in inner.items() if one}
