@@ -3,7 +3,7 @@
 #
 #   PYTHON=python3.13 VENV=.venv-3.13   another interpreter, in an environment of its own
 #   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
-#   SIZE=10000,100000                   how many records `make bench` and `make items` measure
+#   SIZE=10000,100000                   how many records `make bench`, `items` and `tree` measure
 #   RECORDS=20000 HOURS=24              how much `make day` lives through
 
 VENV ?= .venv
@@ -20,7 +20,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev bench day items tampering constraints clean
+.PHONY: help demo test lint dev bench day items tree tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock th
 
 items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the real library
 	$(BIN)/python -m benchmarks.items --size $(SIZE)
+
+tree: $(BIN)/.dev ## publish a tree and audit it, beside the bare verification of its signatures
+	$(BIN)/python -m benchmarks.tree --size $(SIZE)
 
 tampering: $(BIN)/.dev ## the tampering table: every field and every byte of a published tree changed
 	PYTHONPATH=tests $(BIN)/python -m support.tampering

@@ -46,7 +46,8 @@ def _spent() -> float:
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
-def _timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what a piece of work says of itself, and what it cost."""
     began, spent = time.perf_counter(), _spent()
     found = work()
     peaks = [resource.getrusage(who).ru_maxrss
@@ -66,7 +67,7 @@ def bare(config: Path) -> dict[str, Any]:
         store = open_store(app.loaded)()
         rows = [(row[1], row[2]) for some in store.audit.ledger() for row in some]
         store.close()
-    return _timed(lambda: _bare(own, rows))
+    return timed(lambda: _bare(own, rows))
 
 
 def _bare(key: PublicKey, rows: list[tuple[bytes, bytes]]) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def audited(config: Path, jobs: int, since: Path | None) -> dict[str, Any]:
             done = {name: outcome.counted(name) for name in ("records", "signatures")}
             return {**done, "checkpoint": facts.checkpoint}
 
-        return _timed(work)
+        return timed(work)
 
 
 def _elsewhere(*words: str) -> dict[str, Any]:

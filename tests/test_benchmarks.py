@@ -36,3 +36,15 @@ def test_a_small_audit_is_measured_from_end_to_end() -> None:
     assert found["signatures"] == 80
     assert 0 < found["bare / audit, 1 process"] < 1
     assert found["records verified since the checkpoint, after 1000 more"] == 1000
+
+
+def test_a_small_tree_is_published_audited_and_measured() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.tree", "--size", "40"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert (found["records"], found["signatures of events"]) == (40, 80)
+    for stage in ("publishing", "publishing again", "audit"):
+        assert 0 < found[f"bare / {stage}"] < 1
