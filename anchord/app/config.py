@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from anchord.app.archive_config import ArchiveConfig, check_archive
+from anchord.app.config_environment import given, laid_over, variable
 from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.errors import ConfigError
 
@@ -140,6 +142,7 @@ class HeadersConfig(Section, frozen=True, kw_only=True):
     """Which witnesses of the Bitcoin chain are asked; all that answer must agree."""
 
     network: Network = "mainnet"
+    """`mainnet`, `testnet4`, `signet` (block signatures are not checked) or `regtest`."""
     sources: list[SourceName] = msgspec.field(default_factory=lambda: ["file"])
     """Any of "file" (own checked headers), "node", "explorers"."""
     file: HeaderFileConfig = msgspec.field(default_factory=HeaderFileConfig)
@@ -186,6 +189,10 @@ class Loaded(msgspec.Struct, frozen=True):
 
     config: Config
     path: Path
+    stated: Mapping[str, Any] = {}
+    """The file's tables, as they were read."""
+    environment: Mapping[str, Any] = {}
+    """Values the environment gave, by the key's name with dots; they win over the file's."""
 
     def resolve(self, name: str) -> Path:
         """Return the path `name` of the configuration means."""
@@ -193,7 +200,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 def load(path: str | None) -> Loaded:
-    """Read the configuration from `path`, or ./anchord.toml.
+    """Read the configuration from `path`, or ./anchord.toml, and keys the environment gives.
 
     Raises:
         ConfigError: no such file, not TOML, unknown key, or a value out of range.
@@ -213,13 +220,21 @@ def load(path: str | None) -> Loaded:
             why = getattr(error, "strerror", None) or error
             raise ConfigError(f"{file} cannot be read: {why}; check its permissions") from None
         raise ConfigError(f"{file} cannot be read as TOML: {error}") from None
-    try:
-        config = msgspec.convert(raw, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{file}: {error}; see config/anchord.toml for every key") from None
+    values = given(os.environ)
+    config = _convert(laid_over(raw, values), file, values)
     _check(config, file)
     _check_paths(config, file)
-    return Loaded(config, file)
+    return Loaded(config, file, raw, values)
+
+
+def _convert(raw: dict[str, Any], file: Path, values: Mapping[str, Any]) -> Config:
+    try:
+        return msgspec.convert(raw, Config)
+    except msgspec.ValidationError as error:
+        where = f"{file}"
+        if values:
+            where += f" with {', '.join(map(variable, values))} of the environment"
+        raise ConfigError(f"{where}: {error}; see config/anchord.toml for every key") from None
 
 
 def _check(config: Config, file: Path) -> None:

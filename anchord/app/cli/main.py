@@ -32,6 +32,8 @@ COMMANDS = {
     "mirror": "Publish a static tree, and pull what others published.",
     "ledger": "Check the log over all events, and prove what is in it.",
     "retry": "Bring parked work back.",
+    "doctor": "Look at everything anchord needs, and say what to do.",
+    "config": "Show, check and explain the configuration.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",
     "headers": "Keep and check anchord's own Bitcoin block headers.",

@@ -1,0 +1,136 @@
+"""How a store is doing: size, schema, integrity, newest moment, and who works on it.
+
+Everything is read only, so a store that a pass works on, or that lies on a read-only disk, can be
+looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.counts import Counts
+from anchord.adapters.store.database import current_revision, mapped_errors, sqlite_path
+from anchord.adapters.store.reading import SqlReadingStore, connect_reading
+from anchord.adapters.store.schema import batches, checkpoints, metadata, records, series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOCKS = Path("/proc/locks")
+_MAX_FAULTS = 20
+
+
+class ExaminedStore(SqlReadingStore):
+    """A store that is looked at: as an audit reads it, with the counts beside.
+
+    Args:
+        url: SQLAlchemy URL; the schema must be the one this code needs.
+
+    Raises:
+        ConfigError: absent, foreign, older or newer store.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.counts = Counts(self._moment)
+
+    def newest_moment(self) -> int | None:
+        """Return the latest time at which anything was written, as the clock was then."""
+        last = sa.select(records.c.added_at).order_by(records.c.id.desc()).limit(1)
+        queries = [
+            last,
+            sa.select(sa.func.max(batches.c.created_at)),
+            sa.select(sa.func.max(series.c.created_at)),
+            sa.select(sa.func.max(checkpoints.c.created_at)),
+        ]
+        with self._moment.reading() as connection:
+            moments = [connection.execute(query).scalar() for query in queries]
+        return max((moment for moment in moments if moment is not None), default=None)
+
+    def rows(self) -> dict[str, int]:
+        """Return how many rows each table has."""
+        with self._moment.reading() as connection:
+            return {
+                name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                for name, table in sorted(metadata.tables.items())
+            }
+
+
+def revision_of(url: str) -> str | None:
+    """Return the schema revision a store states; None when it is no store of ours.
+
+    Raises:
+        ConfigError: there is none, or it cannot be opened.
+    """
+    with _engine(url) as engine:
+        return current_revision(engine, url)
+
+
+def integrity(url: str) -> list[str]:
+    """Let SQLite look at every page and row; return what is wrong, nothing when all is well.
+
+    `PRAGMA quick_check` (https://www.sqlite.org/pragma.html#pragma_quick_check) leaves out only
+    that indexes hold what tables hold. Another database looks after itself.
+
+    Raises:
+        FatalError: it is so damaged that it cannot be read.
+    """
+    if sqlite_path(url) is None:
+        return []
+    with _engine(url) as engine, mapped_errors(url), engine.connect() as connection:
+        said = connection.exec_driver_sql(f"PRAGMA quick_check({_MAX_FAULTS})").scalars().all()
+    return [] if said == ["ok"] else list(map(str, said))
+
+
+def sizes(url: str) -> tuple[int, int] | None:
+    """Return the bytes of a store's file and of the write-ahead log beside it; None: no file."""
+    path = sqlite_path(url)
+    if path is None or not path.is_file():
+        return None
+    beside = path.with_name(path.name + "-wal")
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size, beside.stat().st_size
+    return path.stat().st_size, 0
+
+
+def holder(url: str) -> str | None:
+    """Return who runs passes on a store right now, as well as it can be told; None: nobody."""
+    path = sqlite_path(url)
+    if path is None:
+        return None
+    try:
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None  # never locked, or not ours to ask
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(os.fstat(handle).st_ino)
+    finally:
+        os.close(handle)
+    return None
+
+
+def _owner(inode: int) -> str:
+    """Return the process that holds a lock, from the kernel's list (proc_locks(5))."""
+    with contextlib.suppress(OSError):
+        for line in _LOCKS.read_text("ascii", "replace").splitlines():
+            words = line.split()
+            if len(words) >= 6 and words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+                return f"process {words[4]}"
+    return "another process"
+
+
+@contextlib.contextmanager
+def _engine(url: str) -> Iterator[sa.Engine]:
+    engine = connect_reading(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()

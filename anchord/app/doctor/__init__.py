@@ -1,0 +1,1 @@
+"""Looking at everything a working anchord needs; see `anchord.app.doctor.examination`."""

@@ -1,0 +1,74 @@
+"""The store: opens, has this code's schema, is whole; and who works on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anchord.app.doctor.result import Result, fail, failed, ok, skipped, warn
+from anchord.errors import AnchordError, FatalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anchord.app.doctor.patient import Patient
+
+NAME = "store"
+_QUICK_BYTES = 1 << 30
+"""A bigger store is read whole only with --full: it would take minutes."""
+_LONG_WAL = 512 << 20
+_RESTORE = "stop the passes, keep the files, and restore a backup: anchord restore"
+
+
+def check(patient: Patient) -> Iterator[Result]:
+    """Open it first; what cannot be opened is not looked into."""
+    try:
+        rows = patient.store.ledger.head()[0]
+    except AnchordError as error:
+        yield failed(NAME, error, "see docs/operations.md, Backup and restore")
+        return
+    yield ok(NAME, f"opens; {rows:,} events in the ledger")
+    yield _integrity(patient)
+    yield from _work(patient)
+
+
+def _integrity(patient: Patient) -> Result:
+    from anchord.adapters.store.vitals import integrity, sizes
+
+    name = "store: pages"
+    size = sizes(patient.url)
+    if size is None:
+        return skipped(name, "this database looks after them itself")
+    if size[0] > _QUICK_BYTES and not patient.full:
+        return skipped(name, f"{size[0]:,} bytes are read with --full")
+    try:
+        wrong = integrity(patient.url)
+    except FatalError as error:
+        return failed(name, error, _RESTORE)
+    if wrong:
+        return fail(name, f"damaged: {'; '.join(wrong)[:300]}", _RESTORE, FatalError.exit_code)
+    if size[1] > _LONG_WAL:
+        return warn(
+            name, f"the write-ahead log beside it has {size[1]:,} bytes",
+            "end what reads the store for hours (audits, sqlite3); the next pass shortens it",
+        )  # fmt: skip
+    return ok(name, f"all of {size[0]:,} bytes are sound")
+
+
+def _work(patient: Patient) -> Iterator[Result]:
+    """Tell who works on it, and what waits for a person."""
+    from anchord.adapters.store.vitals import holder
+    from anchord.app.wiring import chain_name
+    from anchord.engine.continuity import check_chain
+
+    who = holder(patient.url)
+    yield ok("store: passes", "none is running" if who is None else f"{who} runs one now")
+    try:
+        check_chain(patient.as_store, chain_name(patient.config.headers.network))
+    except AnchordError as error:
+        yield failed("store: chain", error, "set headers.network back")
+    parked = patient.store.counts.batches_by_state().get("parked", 0)
+    if parked:
+        yield fail(
+            "store: parked", f"{parked:,} batch(es) wait for a person",
+            "`anchord status` tells why; mend it, then anchord retry",
+        )  # fmt: skip
