@@ -114,7 +114,8 @@ def opened_later(url: str, later: str, main: str) -> Any:
     return reading_store(later)
 
 
-def test_processes_that_opened_the_store_later_are_not_believed(place, tmp_path):
+def test_processes_that_opened_the_store_later_are_not_believed(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("anchord.engine.audit.store.ALONE", 0)
     main = database(place)
     later = tmp_path / "later.db"
     with sqlite3.connect(main) as source, sqlite3.connect(later) as writer:
@@ -129,7 +130,8 @@ def test_processes_that_opened_the_store_later_are_not_believed(place, tmp_path)
     assert outcome.broken == 0
 
 
-def test_what_is_broken_stays_broken_in_many_processes(place):
+def test_what_is_broken_stays_broken_in_many_processes(place, monkeypatch):
+    monkeypatch.setattr("anchord.engine.audit.store.ALONE", 0)
     with sqlite3.connect(database(place)) as writer:
         writer.execute("UPDATE events SET signature = zeroblob(64) WHERE seq = 3")
     assert broken(audit(place, jobs=2))

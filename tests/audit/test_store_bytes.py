@@ -72,6 +72,7 @@ def write(path: Path, table: str, column: str, key: int, value: bytes) -> None:
     connection.close()
 
 
+@pytest.mark.timeout(0 if EVERY else 120)
 @pytest.mark.parametrize("table", COLUMNS)
 def test_a_flipped_byte_is_found(table, place, tmp_path):
     path = tmp_path / "anchord.db"

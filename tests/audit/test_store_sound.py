@@ -59,10 +59,6 @@ def _keys(place):
         return [key for key in app.keyring if key.own]
 
 
-def test_several_processes_find_the_same(place):
-    assert audit(place, jobs=2) == audit(place)
-
-
 def test_an_audit_changes_neither_the_file_nor_the_folder(place):
     def seen():
         return {

@@ -8,6 +8,8 @@ import pytest
 from support.audited import audit, broken, damaged, database, settled, whole_place
 from support.workplace import Workplace
 
+from anchord.core.canonical import pith_number
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Workplace:
@@ -47,7 +49,11 @@ CASES: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "last chain changed": (
         (flip("events", "chain", "seq = (SELECT max(seq) FROM events)"),), {"ledger-broken"}),
     "event of another record": (
-        ("UPDATE events SET record_id = 2 WHERE seq = 1",), {"event-repeated"}),
+        ("UPDATE events SET record_id = 2 WHERE seq = 1",), {"event-repeated", "event-missing"}),
+    "event of a record of another batch": (
+        ("UPDATE events SET record_id = 4 WHERE seq = 1",), {"event-outside", "event-missing"}),
+    "checkpoint of a batch that is not there": (
+        ("UPDATE checkpoints SET batch_id = 99 WHERE batch_id IS NULL",), {"row-of-nothing"}),
     "event of a record that is not there": (
         ("UPDATE events SET record_id = 99 WHERE seq = 1",), {"row-of-nothing"}),
     "event of another series": (
@@ -207,6 +213,21 @@ CASES: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "item event without a file": (
         ("UPDATE series SET file_id = NULL WHERE file_id IS NOT NULL",), {"event-changed"}),
 }  # fmt: skip
+
+
+def test_an_event_that_was_moved_names_both_records(place, tmp_path):
+    path = damaged(database(place), tmp_path / "damaged.db",
+                   "UPDATE events SET record_id = 2 WHERE seq = 1")  # fmt: skip
+    with place.app() as app:
+        lost, gained = (_name(app.store.records.get(number)) for number in (1, 2))
+    found = broken(audit(place, path))
+    assert [one.partition(":")[0] for one in found["event-missing"]] == [lost.partition(":")[0]]
+    assert found["event-missing"][0].startswith(lost)
+    assert any(gained in one for one in found["event-changed"])
+
+
+def _name(record) -> str:
+    return pith_number(record.digest, record.year)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -111,9 +112,11 @@ class BatchAudit:
 
     def _contained(self, batch: Batch, found: Sequence[Found], whose: str) -> None:
         """A proof only grows: what led nowhere was taken out, nothing else ever is."""
-        kept = {(one.message, one.attestation) for one in self._paths(batch)}
+        # Counted, because two calendars may lead to one block, and each of the paths has to stay.
+        kept = Counter((one.message, one.attestation) for one in self._paths(batch))
         for one in found:
-            if (one.message, one.attestation) in kept:
+            kept[one.message, one.attestation] -= 1
+            if kept[one.message, one.attestation] >= 0:
                 continue
             self._blocks.look([one])
             key = (one.attestation.height or 0, one.message)

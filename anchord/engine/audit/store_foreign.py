@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.core.bundle import read_bundle
 from anchord.core.event import ANCHORED, event_id
-from anchord.core.finding import Part
+from anchord.core.finding import Part, Severity
 from anchord.core.merge import merge
 from anchord.core.moment import seconds
 from anchord.core.proof import attestations, parse_detached
@@ -73,8 +73,12 @@ class Documents:
             if bad.event_id not in mine:
                 view.find("event-refused", Part.EVENT, record_id, bad.reason, bad.event_id)
         for both in merged.equivocations:
-            view.find("equivocation", Part.EVENT, record_id,
-                      f"its signer contradicts itself: {both!s:.300}")  # fmt: skip
+            what = f"{both.signer_id} says two things of {both.about}: {', '.join(both.event_ids)}"
+            view.outcome.find(
+                "signer-contradicts-itself", Severity.WARNING, Part.EVENT, view.name(record_id),
+                f"{what}; these do not count: {', '.join(both.fallen)}",
+                "ask the signer, who should withdraw what is false",
+            )  # fmt: skip
         view.outcome.count("foreign_events", len(merged.unverified))
         for one in merged.valid:
             if one.proved.event_id in mine:
