@@ -22,7 +22,12 @@ _PART = re.compile(r"\.(?P<name>.+)\.[0-9]+\.part", re.DOTALL)
 
 def part_of(path: Path) -> Path:
     """Return the name under which this process writes `path`."""
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
+    return path.with_name(part_name(path.name))
+
+
+def part_name(name: str) -> str:
+    """Return what this process calls a file of that name while it writes it."""
+    return f".{name}.{os.getpid()}.part"
 
 
 def hold(file: IO[bytes]) -> None:

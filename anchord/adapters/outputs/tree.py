@@ -20,7 +20,7 @@ from typing import IO, Self
 import msgspec
 
 from anchord.adapters.disk import sync_folder
-from anchord.adapters.outputs.part import part_of
+from anchord.adapters.outputs.tree_files import beside, compare, linked, replace, same_file
 from anchord.core.mirror_manifest import MANIFEST
 from anchord.core.tree_index import (
     INDEX,
@@ -73,6 +73,8 @@ class TreeOutput:
         self._put = _Spool(self._folder, "put")
         self._seen = _Spool(self._folder, "seen")
         self._staged: list[tuple[Path, Path]] = []
+        self._noted: tuple[bytes, IndexLine | None] = (b"", None)
+        """The bytes that were put last, and their line."""
         self._unsynced = False
         self._stray: list[str] = []
         self._strays = 0
@@ -87,34 +89,40 @@ class TreeOutput:
     def close(self) -> None:
         """Let go of the folder; what was staged and not committed is taken away."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        for beside, _ in self._staged:
-            beside.unlink(missing_ok=True)
+        for written, _ in self._staged:
+            written.unlink(missing_ok=True)
         self._lock.close()
 
     def put(self, path: str, data: bytes) -> str:
         """Write one file, unless it is there already."""
-        target = self._root / path
+        target = f"{self._root}/{path}"
         with self._failing(path):
-            outcome = _compare(target, data)
+            outcome = compare(target, data)
             if outcome != "same":
                 self._unsynced = True
-                _replace(_beside(target, data), target)
-            self._put.add(path, msgspec.json.encode(line_of(path, data)))
+                replace(beside(target, data), target)
+            self._note(line_of(path, data), data)
         return outcome
 
     def link(self, path: str, of: str, data: bytes) -> str:
         """Make a hard link, where the file system has them; else a copy."""
-        target, source = self._root / path, self._root / of
+        target, source = f"{self._root}/{path}", f"{self._root}/{of}"
         with self._failing(path):
-            if target.exists() and target.samefile(source):
-                outcome = "same"
-            else:
-                outcome = _compare(target, data)
-                self._unsynced |= outcome != "same"
-                if outcome != "same" and not _linked(target, source):
+            outcome = "same" if same_file(target, source) else compare(target, data)
+            if outcome != "same":
+                self._unsynced = True
+                if not linked(target, source):
                     return self.put(path, data)
-            self._put.add(path, msgspec.json.encode(line_of(path, data)))
+            known, line = self._noted
+            if line is None or known is not data:
+                line = line_of(path, data)
+            self._note(msgspec.structs.replace(line, path=path), data)
         return outcome
+
+    def _note(self, line: IndexLine, data: bytes) -> None:
+        """Take in a file's line; what is linked next has the same bytes."""
+        self._noted = (data, line)
+        self._put.add(line.path, msgspec.json.encode(line))
 
     def read(self, path: str) -> bytes | None:
         """Return a file's bytes."""
@@ -144,25 +152,25 @@ class TreeOutput:
 
     def stage(self, path: str, data: bytes) -> None:
         """Write beside; the name comes with `commit`."""
-        target = self._root / path
+        target = f"{self._root}/{path}"
         with self._failing(path):
-            if _compare(target, data) != "same":
+            if compare(target, data) != "same":
                 self._unsynced = True
-                self._staged.append((_beside(target, data), target))
+                self._staged.append((Path(beside(target, data)), Path(target)))
 
     def commit(self, path: str, data: bytes) -> None:
         """Name what was staged, then `path`; remove what it does not speak of any more."""
         target = self._root / path
         self.settle()
         with self._failing(path):
-            changed = _compare(target, data) != "same"
+            changed = compare(str(target), data) != "same"
             if changed:
-                self._staged.append((_beside(target, data, durable=True), target))
+                self._staged.append((Path(beside(str(target), data, durable=True)), target))
             while self._staged:
-                beside, name = self._staged[0]
+                written, name = self._staged[0]
                 if name == target and (self._root / "index").is_dir():
                     sync_folder(self._root / "index")
-                beside.replace(name)
+                written.replace(name)
                 del self._staged[0]
             if changed:
                 sync_folder(self._root)
@@ -257,54 +265,6 @@ class _Spool:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{self._kind}-{name.rpartition('/')[2]}"
-
-
-def _compare(target: Path, data: bytes) -> str:
-    try:
-        return "same" if target.read_bytes() == data else "updated"
-    except FileNotFoundError:
-        return "new"
-
-
-def _linked(target: Path, source: Path) -> bool:
-    """Give a file a second name; False where that cannot be."""
-    beside = part_of(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside.unlink(missing_ok=True)
-        beside.hardlink_to(source)
-    except OSError:
-        return False
-    _replace(beside, target)
-    return True
-
-
-def _beside(target: Path, data: bytes, *, durable: bool = False) -> Path:
-    """Write a file beside its name, whole."""
-    beside = part_of(target)
-    try:
-        file = beside.open("wb")
-    except FileNotFoundError:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file = beside.open("wb")
-    try:
-        with file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    return beside
-
-
-def _replace(beside: Path, target: Path) -> None:
-    try:
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _held(root: Path) -> IO[bytes]:
