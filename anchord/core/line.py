@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 _PIECE = 8
-"""Steps walked for each proof; of what follows neighbours in a tree share the most."""
+"""Steps that are walked, and remembered, at once: four levels of a Merkle tree."""
 
 
 @lru_cache(maxsize=4)  # of one record the same proof lies in a bundle and in a file beside it
@@ -44,16 +44,19 @@ def climb(raw: bytes) -> Line | None:
     """
     if not raw.startswith(DETACHED_HEADER) or not START < len(raw) <= MAX_PROOF_BYTES:
         return None
-    lower = _steps(raw[START:], raw[len(DETACHED_HEADER) : START], _PIECE)
-    if len(lower.ops) < _PIECE:
+    return _walk(raw[START:], raw[len(DETACHED_HEADER) : START], MAX_DEPTH)
+
+
+def _walk(raw: bytes, message: bytes, most: int) -> Line:
+    """Walk up to `most` steps, a piece at a time: other proofs share all but the lowest pieces."""
+    lower = _steps(raw, message, min(_PIECE, most))
+    if len(lower.ops) < _PIECE or most == _PIECE:
         return lower
-    upper = _upper_steps(lower.rest, lower.messages[-1])
+    upper = _walk_shared(lower.rest, lower.messages[-1], most - _PIECE)
     return Line(lower.ops + upper.ops, lower.messages[:-1] + upper.messages, upper.rest)
 
 
-@lru_cache(maxsize=16)
-def _upper_steps(raw: bytes, message: bytes) -> Line:
-    return _steps(raw, message, MAX_DEPTH - _PIECE)
+_walk_shared = lru_cache(maxsize=512)(_walk)
 
 
 def _steps(raw: bytes, message: bytes, most: int) -> Line:

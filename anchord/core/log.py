@@ -216,9 +216,7 @@ def verify_inclusion(
     _check_hashes(leaf, root, *proof)
     if not 0 <= index < size:
         raise VerificationError(f"a log of {size} has no entry {index}")
-    place, last, node = _rise(index, size - 1, leaf, proof[:_ALONE])
-    if len(proof) > _ALONE and last != _BEYOND:
-        place, last, node = _rise_shared(place, last, node, tuple(proof[_ALONE:]))
+    last, node = _rise(index, size - 1, leaf, tuple(proof))
     if last == _BEYOND:
         raise VerificationError(f"the proof of entry {index} of {size} has too many hashes")
     if last:
@@ -230,17 +228,17 @@ def verify_inclusion(
         )
 
 
-_ALONE = 4
-"""Hashes of a proof that few others have, too."""
+_PIECE = 4
+"""Hashes of a proof that are followed, and remembered, at once."""
 _BEYOND = -1
 """Stands for the last place of a level above the root."""
 
 
-def _rise(place: int, last: int, node: bytes, proof: Sequence[bytes]) -> tuple[int, int, bytes]:
-    """Return place, last place and hash of the node that some hashes lead to."""
-    for sibling in proof:
+def _rise(place: int, last: int, node: bytes, proof: tuple[bytes, ...]) -> tuple[int, bytes]:
+    """Return the last place of the level that a proof leads to, and the hash it leads to there."""
+    for sibling in proof[:_PIECE]:
         if not last:
-            return place, _BEYOND, node
+            return _BEYOND, node
         if place & 1 or place == last:
             node = node_hash(sibling, node)
             while place and not place & 1:
@@ -248,11 +246,13 @@ def _rise(place: int, last: int, node: bytes, proof: Sequence[bytes]) -> tuple[i
         else:
             node = node_hash(node, sibling)
         place, last = place >> 1, last >> 1
-    return place, last, node
+    if len(proof) > _PIECE:
+        return _rise_shared(place, last, node, proof[_PIECE:])
+    return last, node
 
 
-_rise_shared = lru_cache(maxsize=16)(_rise)
-"""Neighbours in a log share the upper part of their proofs; the same is not computed twice."""
+_rise_shared = lru_cache(maxsize=512)(_rise)
+"""Entries of a log share the upper part of their proofs; the same is not computed twice."""
 
 
 def verify_consistency(

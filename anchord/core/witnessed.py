@@ -7,6 +7,7 @@ tokens of time-stamping authorities over a message on the path (`anchord.core.ts
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ from anchord.core.receipt import strict_base64
 from anchord.errors import DigestMismatchError, VerificationError
 
 MAX_TOKENS = 32
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class StatedBlock(msgspec.Struct, frozen=True):
@@ -110,6 +112,4 @@ def _read_token(stated: StatedToken, commitment: bytes) -> TokenProved:
 
 def _hex(text: str) -> bytes:
     """Return the bytes of a hash in lower-case hex; none for anything else."""
-    if len(text) != 64 or any(digit not in "0123456789abcdef" for digit in text):
-        return b""
-    return bytes.fromhex(text)
+    return bytes.fromhex(text) if _HASH.fullmatch(text) else b""
