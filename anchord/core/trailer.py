@@ -61,12 +61,23 @@ def checkpoint_steps(
         place: which of them.
         trailer: as the batch has it.
     """
+    return all_steps(tree_root, checkpoints, trailer, (place, place + 1))[0]
+
+
+def all_steps(
+    tree_root: bytes,
+    checkpoints: Sequence[bytes],
+    trailer: bytes,
+    span: tuple[int, int] | None = None,
+) -> list[bytes]:
+    """Return the same for all checkpoints [start, stop) of `span` at once; None: for each."""
     above = _step(PREPEND, tree_root)
     if trailer[NODE:]:
         # One append for the block, one prepend for the tree: sha256 stands only at the end.
         above = APPEND + bytes([len(trailer) - NODE]) + trailer[NODE:] + above
     tree = merkle.levels(b"".join(checkpoints))
-    return merkle.suffixes(tree, above, place, place + 1)[0]
+    start, stop = span or (0, len(checkpoints))
+    return merkle.suffixes(tree, above, start, stop)
 
 
 def _step(tag: bytes, argument: bytes) -> bytes:

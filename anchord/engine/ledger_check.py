@@ -23,7 +23,7 @@ from anchord.core.model import BatchState
 from anchord.core.note import make_verifier
 from anchord.core.verify import check_depth, read_proof
 from anchord.engine.proofs import check_proof
-from anchord.engine.proving import checkpoint_ots, checkpoint_steps
+from anchord.engine.proving import CheckpointProofs, carried_steps
 from anchord.errors import (
     AnchordError,
     FatalError,
@@ -90,6 +90,7 @@ class LedgerCheck:
     ) -> None:
         self._store, self._keyring, self._headers = store, keyring, headers
         self._say = on_progress
+        self._proofs = CheckpointProofs(store)
         self._findings = Findings()
         self._rows, self._covered = store.log.sizes()
         self._growth = Growth()
@@ -223,8 +224,7 @@ class LedgerCheck:
         try:
             batch = self._store.batches.get(batch_id)
             check_proof(batch)
-            for checkpoint in group:
-                checkpoint_steps(batch, checkpoint, group)
+            carried_steps(batch, group)
         except (FatalError, RefusedError) as error:
             subject = f"checkpoint {group[0].size}"
             self._fault("checkpoint-misplaced", Part.CHECKPOINT, subject, error)
@@ -253,9 +253,7 @@ class LedgerCheck:
             self._unconfirmed += 1
             return
         try:
-            proof = read_proof(
-                checkpoint_ots(self._store, checkpoint), sha256(checkpoint.note).digest()
-            )
+            proof = read_proof(self._proofs.ots(checkpoint), sha256(checkpoint.note).digest())
             found = [one for one in proof.bitcoin if one.attestation.height == batch.block_height]
             if not found:
                 raise VerificationError(f"its proof names no block {batch.block_height}")

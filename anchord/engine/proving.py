@@ -90,49 +90,76 @@ def _tree(store: Store) -> LogTree:
 
 
 def checkpoint_ots(store: Store, checkpoint: StoredCheckpoint) -> bytes:
-    """Return the `.ots` of a checkpoint's text file, the signed note.
-
-    Raises:
-        RefusedError: no batch carries it yet, or no calendar has answered for that batch.
-        FatalError: the batch does not carry what it says.
-    """
-    if checkpoint.batch_id is None:
-        raise RefusedError(
-            f"the checkpoint of {checkpoint.size} waits for the next batch: add a record, then "
-            "run `anchord run-once`"
-        )
-    batch = store.batches.get(checkpoint.batch_id)
-    check_proof(batch)
-    if batch.proof is None:
-        raise RefusedError(
-            f"no calendar has answered yet for batch {batch.id}, which carries the checkpoint of "
-            f"{checkpoint.size}: run `anchord run-once` again"
-        )
-    steps = checkpoint_steps(batch, checkpoint, store.log.carried(batch.id))
-    return join(sha256(checkpoint.note).digest(), b"", steps + batch.proof)
+    """Return the `.ots` of a checkpoint's text file; raises as `CheckpointProofs.ots`."""
+    return CheckpointProofs(store).ots(checkpoint)
 
 
-def checkpoint_steps(
-    batch: Batch, checkpoint: StoredCheckpoint, carried: list[StoredCheckpoint]
-) -> bytes:
-    """Return the serialised operations from a checkpoint's SHA-256 to its batch's root.
+class CheckpointProofs:
+    """Makes the `.ots` of checkpoints; what those of one batch share is computed once.
 
     Args:
-        batch: that carries it, its root checked.
-        checkpoint: one of `carried`.
+        store: where they are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._batch: Batch | None = None
+        self._steps: dict[int, bytes] = {}
+
+    def ots(self, checkpoint: StoredCheckpoint) -> bytes:
+        """Return the `.ots` of a checkpoint's text file, the signed note.
+
+        Raises:
+            RefusedError: no batch carries it yet, or no calendar has answered for that batch.
+            FatalError: the batch does not carry what it says.
+        """
+        if checkpoint.batch_id is None:
+            raise RefusedError(
+                f"the checkpoint of {checkpoint.size} waits for the next batch: add a record, "
+                "then run `anchord run-once`"
+            )
+        batch = self._of(checkpoint.batch_id)
+        if batch.proof is None:
+            raise RefusedError(
+                f"no calendar has answered yet for batch {batch.id}, which carries the "
+                f"checkpoint of {checkpoint.size}: run `anchord run-once` again"
+            )
+        steps = self._steps.get(checkpoint.size)
+        if steps is None:
+            raise _other_checkpoints(batch)
+        return join(sha256(checkpoint.note).digest(), b"", steps + batch.proof)
+
+    def _of(self, batch_id: int) -> Batch:
+        if self._batch is None or self._batch.id != batch_id:
+            batch = self._store.batches.get(batch_id)
+            check_proof(batch)
+            carried = self._store.log.carried(batch_id)
+            sizes = [one.size for one in carried]
+            self._steps = dict(zip(sizes, carried_steps(batch, carried), strict=True))
+            self._batch = batch
+        return self._batch
+
+
+def carried_steps(batch: Batch, carried: list[StoredCheckpoint]) -> list[bytes]:
+    """Return the serialised operations from each checkpoint's SHA-256 to its batch's root.
+
+    Args:
+        batch: that carries them, its root checked.
         carried: all the batch carries, in the order of its trailer.
 
     Raises:
         FatalError: they are not what the batch was sealed with.
     """
     digests = [sha256(one.note).digest() for one in carried]
-    sizes = [one.size for one in carried]
     sealed = (batch.trailer or b"")[: merkle.NODE]
-    if checkpoint.size not in sizes or merkle.root(b"".join(digests)) != sealed:
-        raise FatalError(
-            f"batch {batch.id} was sealed with other checkpoints than those stored with it: one "
-            "was changed, removed or moved; restore the store from a backup"
-        )
+    if not carried or merkle.root(b"".join(digests)) != sealed:
+        raise _other_checkpoints(batch)
     tree_root = merkle.root(batch.tile_roots or b"")
-    place = sizes.index(checkpoint.size)
-    return trailer.checkpoint_steps(tree_root, digests, place, batch.trailer or b"")
+    return trailer.all_steps(tree_root, digests, batch.trailer or b"")
+
+
+def _other_checkpoints(batch: Batch) -> FatalError:
+    return FatalError(
+        f"batch {batch.id} was sealed with other checkpoints than those stored with it: one "
+        "was changed, removed or moved; restore the store from a backup"
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anchord.core.log_tree import WIDTH
 from anchord.core.tlog_tile import TileName, entry_bundle, entry_tiles, tiles
-from anchord.engine.proving import checkpoint_ots
+from anchord.engine.proving import CheckpointProofs
 from anchord.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ def log_files(store: Store, last: StoredCheckpoint) -> Iterator[tuple[str, bytes
     """
     for tile in _wanted(store, last.size):
         yield f"log/{tile.path}", _contents(store, tile)
+    proofs = CheckpointProofs(store)
     for checkpoint in store.log.checkpoints():
         path = f"log/checkpoints/{checkpoint.size}"
         yield path, checkpoint.note
-        proof = _proof(store, checkpoint)
+        proof = _proof(proofs, checkpoint)
         if proof is not None:
             yield f"{path}.ots", proof
     yield "log/checkpoint", last.note
@@ -66,9 +67,9 @@ def _contents(store: Store, tile: TileName) -> bytes:
     return store.log.nodes(tile.level, tile.start, tile.stop)
 
 
-def _proof(store: Store, checkpoint: StoredCheckpoint) -> bytes | None:
+def _proof(proofs: CheckpointProofs, checkpoint: StoredCheckpoint) -> bytes | None:
     """Return a checkpoint's own `.ots`; None while no calendar has answered for it."""
     try:
-        return checkpoint_ots(store, checkpoint)
+        return proofs.ots(checkpoint)
     except RefusedError:
         return None
