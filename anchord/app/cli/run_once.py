@@ -71,6 +71,7 @@ def command(
     with open_app(config_path) as app, _stoppable() as stop, _display(quiet=quiet) as shown:
         stage, waiting = shown
         parts = app.parts(stage)
+        service = app.store.service()
         with _archiving(app, parts) as (archiving, trouble):
             run = _Run(app, parts, archiving, stop)
             if wait:
@@ -82,6 +83,10 @@ def command(
         emit_json(document)
     else:
         _tell(document)
+    if service is not None:
+        # Not a failure: what is to be stored is in its hands, and it has the account.
+        click.echo(f"`anchord run` serves this store: {service}", err=True)
+        trouble = None if isinstance(trouble, StoreBusyError) else trouble
     if trouble is not None:
         click.echo(f"nothing is sent to the Internet Archive: {trouble}", err=True)
     return _exit_code(document, trouble, wait=wait)
