@@ -121,6 +121,15 @@ def write_private_key(path: Path, key: Ed25519PrivateKey, passphrase: bytes | No
         raise ConfigError(f"the private key {path} cannot be written: {error.strerror}") from None
 
 
+def is_encrypted(path: Path) -> bool:
+    """Tell whether a private key's file is of use to nobody without its passphrase.
+
+    Raises:
+        ConfigError: it cannot be read, or others can read it.
+    """
+    return b"BEGIN ENCRYPTED PRIVATE KEY" in _read(path, "private key", private=True)
+
+
 def read_private_key(
     path: Path, passphrase: bytes | None, *, encrypted_if_asked: bool = False
 ) -> Ed25519PrivateKey:

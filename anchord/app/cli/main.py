@@ -34,6 +34,8 @@ COMMANDS = {
     "retry": "Bring parked work back.",
     "doctor": "Look at everything anchord needs, and say what to do.",
     "config": "Show, check and explain the configuration.",
+    "backup": "Write store, configuration and keyring to one verified file.",
+    "restore": "Put a backup into an empty folder, verified first.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",
     "headers": "Keep and check anchord's own Bitcoin block headers.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from anchord.core import moment as moments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
@@ -81,6 +84,18 @@ def progress(*, quiet: bool = False) -> Progress:
         disable=quiet or not sys.stderr.isatty(),
         transient=True,
     )
+
+
+@contextlib.contextmanager
+def shown_progress(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Give what is told (what, done, total), and show it on stderr."""
+    with progress(quiet=quiet) as bars:
+        task = bars.add_task("", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bars.update(task, description=what, completed=done, total=total)
+
+        yield tell
 
 
 def utc(moment: int | None) -> str | None:
