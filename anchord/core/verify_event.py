@@ -380,12 +380,11 @@ def withdrawn(events: Sequence[EventProved]) -> dict[str, str]:
 
     A withdrawal is final: taking it back has no effect, the signer makes a new event instead.
     """
-    if all(event.withdraws is None for event in events):
-        return {}
     # What could not be checked may carry any id: it never stands in the place of what could.
     by_id = {event.event_id: event for event in events if event.trust is not None}
     found: dict[str, str] = {}
-    for event in sorted(events, key=lambda event: (event.created_at, event.event_id)):
+    taking = [event for event in events if event.withdraws is not None]
+    for event in sorted(taking, key=lambda event: (event.created_at, event.event_id)):
         target = by_id.get(event.withdraws or "")
         if event.trust is None or target is None or target.signer_id != event.signer_id:
             continue
