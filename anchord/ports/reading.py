@@ -68,6 +68,29 @@ class PlainFile(NamedTuple):
     sha256s: bytes | None
 
 
+class Alike(NamedTuple):
+    """Records that are alike in everything that says where they stand."""
+
+    source_kind: str | None
+    added_at: int
+    batch_id: int | None
+    series: str | None
+    """Numbers of the series they have events of, with commas."""
+    capture: int | None
+    """Of captures of their source: 2 when one is parked, 1 when there are others."""
+    records: int
+    """How many."""
+
+
+class Counted(NamedTuple):
+    """A stretch of records that are only counted, and what their numbers stand for."""
+
+    groups: list[Alike]
+    series: dict[int, Series]
+    """Those named, and those they withdraw."""
+    batches: dict[int, Batch]
+
+
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """All there is about the records of a stretch of row ids, in one consistent view."""
 
@@ -99,13 +122,12 @@ class AuditTable(Protocol):
         """Return where the records of every tile lie, by first record."""
         ...
 
-    def chunk(
-        self, low: int, high: int, tiles: Sequence[tuple[int, int]], *, whole: bool = True
-    ) -> Chunk:
-        """Return all about the records [low, high], and the tiles (batch, tile).
+    def chunk(self, low: int, high: int, tiles: Sequence[tuple[int, int]]) -> Chunk:
+        """Return all about the records [low, high], and the tiles (batch, tile)."""
+        ...
 
-        Not `whole`: without bodies and documents, to count records only.
-        """
+    def counted(self, low: int, high: int) -> Counted:
+        """Count the records [low, high] by what says where they stand."""
         ...
 
     def touched(self, after: int) -> list[int]:

@@ -33,8 +33,18 @@ from anchord.adapters.store.schema import (
 from anchord.core.event import ANCHORED, SUBMITTED, WITHDRAWN
 from anchord.core.merkle import TILE
 from anchord.core.model import StoredRecord
+from anchord.core.storage import CaptureState
 from anchord.errors import FatalError
-from anchord.ports.reading import Chunk, LedgerRow, PlainFile, RawEvent, RawTile, Span
+from anchord.ports.reading import (
+    Alike,
+    Chunk,
+    Counted,
+    LedgerRow,
+    PlainFile,
+    RawEvent,
+    RawTile,
+    Span,
+)
 
 if TYPE_CHECKING:
     from anchord.core.model import Batch, Series
@@ -48,6 +58,19 @@ _LINK = [events.c[name] for name in ("seq", "event_id", "signature", "chain", "s
 _SCHEMES = {number: scheme for scheme, number in SCHEMES.items()}
 _RECORD = [records.c[name] for name in StoredRecord.__struct_fields__]
 _TILE = [tiles.c[name] for name in RawTile._fields]
+_ALIKE = sa.select(
+    records.c.source_kind,
+    records.c.added_at,
+    records.c.batch_id,
+    sa.select(sa.func.aggregate_strings(sa.cast(events.c.series_id, sa.Text), ","))
+    .where(events.c.record_id == records.c.id)
+    .scalar_subquery()
+    .label("series"),
+    sa.select(sa.func.max(sa.case((captures.c.state == CaptureState.PARKED.value, 2), else_=1)))
+    .where(captures.c.record_id == records.c.id, captures.c.role == "source")
+    .scalar_subquery()
+    .label("capture"),
+)
 _ABOUT_TIME = (SUBMITTED, ANCHORED, WITHDRAWN)
 
 
@@ -74,15 +97,15 @@ class AuditRows:
                      for row in connection.execute(query)]  # fmt: skip
         return sorted(found)
 
-    def chunk(
-        self, low: int, high: int, tiles: Sequence[tuple[int, int]], *, whole: bool = True
-    ) -> Chunk:
-        """Return all about the records [low, high], and the tiles (batch, tile).
-
-        Not `whole`: without bodies and documents, to count records only.
-        """
+    def chunk(self, low: int, high: int, tiles: Sequence[tuple[int, int]]) -> Chunk:
+        """Return all about the records [low, high], and the tiles (batch, tile)."""
         with self._database.reading() as connection:
-            return _Reading(connection, low, high).chunk(tiles, whole=whole)
+            return _Reading(connection, low, high).chunk(tiles)
+
+    def counted(self, low: int, high: int) -> Counted:
+        """Count the records [low, high] by what says where they stand."""
+        with self._database.reading() as connection:
+            return _Reading(connection, low, high).counted()
 
     def touched(self, after: int) -> list[int]:
         """Return the records with events after sequence number `after`, ascending."""
@@ -245,7 +268,16 @@ class _Reading:
     def __init__(self, connection: sa.Connection, low: int, high: int) -> None:
         self._connection, self._low, self._high = connection, low, high
 
-    def chunk(self, wanted: Sequence[tuple[int, int]], *, whole: bool) -> Chunk:
+    def counted(self) -> Counted:
+        one = _ALIKE.where(records.c.id.between(self._low, self._high)).subquery()
+        query = sa.select(*one.c, sa.func.count()).group_by(*one.c)
+        groups = list(map(Alike._make, self._connection.execute(query)))
+        named = {int(number) for group in groups for number in (group.series or "").split(",")
+                 if number}  # fmt: skip
+        mine = {group.batch_id for group in groups if group.batch_id is not None}
+        return Counted(groups, self._series((), (), named), self._batches(mine))
+
+    def chunk(self, wanted: Sequence[tuple[int, int]]) -> Chunk:
         found = tuple(map(_record, self._plain(sa.select(*_RECORD), records.c.id)))
         ledger = list(map(RawEvent._make, self._plain(sa.select(*_EVENT), events.c.record_id)))
         ledger.sort()
@@ -260,8 +292,8 @@ class _Reading:
         mine = self._captures()
         return Chunk(
             records=found,
-            bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)) if whole else {},
-            documents=self._documents() if whole else {},
+            bodies=dict(self._plain(sa.select(bodies), bodies.c.record_id)),
+            documents=self._documents(),
             events=tuple(ledger),
             series=lengths,
             batches=known,
@@ -311,9 +343,8 @@ class _Reading:
         return {row.id: to_batch(row) for row in rows}
 
     def _adopted(self) -> dict[int, Batch]:
-        return {
-            row.id: to_batch(row) for row in self._rows(sa.select(batches), batches.c.record_id)
-        }
+        rows = self._rows(sa.select(batches), batches.c.record_id)
+        return {row.id: to_batch(row) for row in rows}
 
     def _tile(self, batch_id: int, tile: int) -> RawTile | None:
         where = sa.and_(tiles.c.batch_id == batch_id, tiles.c.tile == tile)

@@ -15,9 +15,11 @@ from anchord.engine.audit.store_garbage import no_collections
 from anchord.engine.audit.store_records import check_record
 from anchord.engine.audit.store_series import SeriesAudit
 from anchord.engine.audit.store_standing import (
+    NO_ROW,
     STORAGE_TYPES,
     Expected,
     Held,
+    copying,
     live_of,
     report_headers,
     standing_of,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from anchord.core.model import Series, StoredRecord
     from anchord.core.standing import Standing
     from anchord.engine.audit.store_frame import Frame, Job
-    from anchord.ports.reading import Chunk, RawEvent, ReadingStore
+    from anchord.ports.reading import Chunk, Counted, RawEvent, ReadingStore
 
 
 class ChunkAudit:
@@ -56,8 +58,11 @@ class ChunkAudit:
         """Audit the records of a stretch."""
         outcome = Outcome(self._frame.options)
         try:
-            chunk = self._store.audit.chunk(job.low, job.high, job.tiles, whole=job.verified)
-            self._chunk(View(chunk, outcome, named=job.verified), job)
+            if job.verified:
+                chunk = self._store.audit.chunk(job.low, job.high, job.tiles)
+                self._chunk(View(chunk, outcome), job)
+            else:
+                self._count(self._store.audit.counted(job.low, job.high), outcome)
         except UNREADABLE as error:
             return self._halves(job, error)
         return outcome
@@ -76,15 +81,29 @@ class ChunkAudit:
 
     def _chunk(self, view: View, job: Job) -> None:
         chunk = view.chunk
-        wanted = self._wanted(chunk) if job.verified else set()
+        wanted = self._wanted(chunk)
         view.outcome.count("records_counted", len(chunk.records))
         view.outcome.count("records", len(wanted))
-        if job.verified:
-            view.place_all(job)
+        view.place_all(job)
         for record in chunk.records:
             if record.id in wanted:
                 check_record(view, record)
         self._stand(view, wanted, self._events(view, wanted))
+
+    def _count(self, counted: Counted, outcome: Outcome) -> None:
+        """Count records by their rows, many at once."""
+        for group in counted.groups:
+            outcome.count("records_counted", group.records)
+            series = [
+                counted.series[int(number)]
+                for number in (group.series or "").split(",")
+                if number and int(number) in counted.series
+            ]
+            facts = [self._series.facts(one) for one in series]
+            live = live_of([Held(NO_ROW, one, own) for one, own in zip(series, facts, strict=True)])
+            batch = counted.batches.get(group.batch_id or 0)
+            copying = ("not stored", "capturing", "parked")[group.capture or 0]
+            outcome.stand(standing_of(group, live, batch, copying), group.records)
 
     def _wanted(self, chunk: Chunk) -> set[int]:
         """Return the records to verify: all, those drawn, or those something happened to."""
@@ -161,7 +180,8 @@ class ChunkAudit:
             self._offer(view, live)
             if record.id in view.chunk.documents or _several(live):
                 foreign = self._documents.audit(view, record, events)
-        return standing_of(view, record, live, foreign)
+        batch, sound = view.chunk.batches.get(record.batch_id or 0), record.id not in view.broken
+        return standing_of(record, live, batch, copying(view, record), foreign, sound=sound)
 
     def _offer(self, view: View, live: list[Held]) -> None:
         if self._frame.options.online is None:

@@ -10,23 +10,27 @@ from anchord.core.model import BatchState
 from anchord.core.standing import Standing
 from anchord.core.storage import CaptureState
 from anchord.engine.ledger import live_anchored
+from anchord.ports.reading import RawEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anchord.core.model import Series, StoredRecord
+    from anchord.core.model import Batch, Series, StoredRecord
     from anchord.engine.audit.store_series import Facts
     from anchord.engine.audit.store_view import View
-    from anchord.ports.reading import RawEvent, ReadingStore
+    from anchord.ports.reading import Alike, ReadingStore
 
 STORAGE_TYPES = (CAPTURED, ITEM_STORED)
 _UNDER_WAY = (BatchState.SUBMITTED, BatchState.ATTESTED, BatchState.ANCHORED)
+
+NO_ROW = RawEvent(0, 0, 0, 0, b"", b"")
 
 
 class Held(NamedTuple):
     """One event of a record, with what is known of its series."""
 
     row: RawEvent
+    """`NO_ROW` where records are only counted."""
     series: Series
     facts: Facts
 
@@ -53,9 +57,24 @@ def live_of(events: Sequence[Held]) -> list[Held]:
 
 
 def standing_of(
-    view: View, record: StoredRecord, live: Sequence[Held], foreign: Foreign | None
+    record: StoredRecord | Alike,
+    live: Sequence[Held],
+    batch: Batch | None,
+    copying: str,
+    foreign: Foreign | None = None,
+    *,
+    sound: bool = True,
 ) -> Standing:
-    """Return where a record stands."""
+    """Return where a record stands, or many that are alike.
+
+    Args:
+        record: source, and when it was added.
+        live: its events that stand.
+        batch: the one it is in.
+        copying: where its copy is on the way, while no event says that it is stored.
+        foreign: what documents of others prove.
+        sound: nothing about it is broken.
+    """
     blocks = [
         (one.facts.height, one.series.created_at)
         for one in live
@@ -65,17 +84,15 @@ def standing_of(
     if foreign is not None:
         blocks += [] if foreign.anchored_at is None else [foreign.anchored_at]
         copies += [] if foreign.stored_at is None else [foreign.stored_at]
-    batch = view.chunk.batches.get(record.batch_id or 0)
-    state = None if batch is None else batch.state
-    anchored = "anchored" if blocks else _waiting(state)
+    anchored = "anchored" if blocks else _waiting(None if batch is None else batch.state)
     return Standing(
         source=record.source_kind or "none",
         added_at=record.added_at,
         anchored=anchored,
         anchored_at=min(blocks)[1] if blocks else None,
-        stored="stored" if copies else _copying(view, record),
+        stored="stored" if copies else copying,
         stored_at=min(copies, default=None),
-        sound=record.id not in view.broken,
+        sound=sound,
     )
 
 
@@ -85,7 +102,8 @@ def _waiting(state: BatchState | None) -> str:
     return "submitted" if state in _UNDER_WAY else "not anchored"
 
 
-def _copying(view: View, record: StoredRecord) -> str:
+def copying(view: View, record: StoredRecord) -> str:
+    """Return where the copy of a record's source is on the way."""
     states = {one.state for one in view.chunk.captures.get(record.id, ()) if one.role == "source"}
     if CaptureState.PARKED in states:
         return "parked"

@@ -27,17 +27,14 @@ class View:
     Args:
         chunk: the rows.
         outcome: where findings go.
-        named: False when records are only counted.
     """
 
-    def __init__(self, chunk: Chunk, outcome: Outcome, *, named: bool = True) -> None:
+    def __init__(self, chunk: Chunk, outcome: Outcome) -> None:
         self.chunk = chunk
         self.outcome = outcome
         self.records = {record.id: record for record in chunk.records}
         self.numbers = {
-            record.id: None
-            if record.year is None or not named
-            else pith_number(record.digest, record.year)
+            record.id: None if record.year is None else pith_number(record.digest, record.year)
             for record in chunk.records
         }
         self.places: dict[int, dict[int, Member]] = {key: {} for key in self.records}
