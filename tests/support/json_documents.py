@@ -32,13 +32,13 @@ MAPS = {
     "authorities", "kinds", "faults[].options", "archive", "archive_counts", "archive_counts.*",
     "stored.captures.refused", "stored.items.refused", "completeness.anchored",
     "completeness.stored", "completeness.by_source", "completeness.by_cohort",
-    "completeness.waiting_age_s", "counts",
+    "completeness.waiting_age_s", "counts", "sources",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
 
-OPAQUE = {"events[].event"}
-"""Described elsewhere: docs/protocol.md."""
+OPAQUE = {"events[].event", "effective"}
+"""Described elsewhere: docs/protocol.md, docs/operations.md."""
 
 
 class Story:
@@ -70,6 +70,7 @@ class Story:
         self._ledger(sandbox)
         self._mirror()
         self._headers()
+        self._look_after()
         self._keys()
         self._park()
         self._leave_out()
@@ -219,6 +220,16 @@ class Story:
         assert run("-c", str(self.config), "key", "revoke", key, "--reason", "x").exit_code == 0
         self.tell("key list")
         self.tell("key public", key)
+
+    def _look_after(self) -> None:
+        """What an operator does on a quiet day."""
+        self.tell("doctor")
+        self.tell("config show")
+        self.tell("config check")
+        self.tell("config explain", "anchoring")
+        file = str(self.folder / "backup.tar")
+        self.tell("backup", file)
+        self.tell("restore", file, str(self.folder / "restored"))
 
     def _park(self) -> None:
         with open_app(str(self.config)) as app:
