@@ -175,7 +175,7 @@ def test_a_broken_configuration_is_left_alone_and_said(sandbox: Sandbox, config:
 def test_nothing_is_signed_while_the_clock_is_back(sandbox: Sandbox, config: Path) -> None:
     anchord("add", SEED, config=config)
     with open_app(str(config)) as app:
-        ahead = int(time.time()) + 86_400
+        ahead = int(time.time()) + 90 * 86_400
         app.clock = type("Ahead", (), {"now": lambda _self: ahead})()
         run_pass(app.parts(), ahead)
     assert signed(config) == 4

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from anchord.app.wiring import App
 from anchord.errors import AnchordError, ConfigError, TransientError
+from anchord.ports import BulkSigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,12 @@ class Session:
             if self.archiving.wait(0.5):
                 with contextlib.suppress(TransientError), self.app.store.exclusive():
                     self.archiving.take_in(self.app.clock.now())
+
+    def rest(self) -> None:
+        """Give back what much work took: the store's caches, and processes that sign."""
+        self.app.store.rest()
+        if isinstance(self.parts.signer, BulkSigner):
+            self.parts.signer.close()
 
     def close(self) -> None:
         """Let go of everything."""
