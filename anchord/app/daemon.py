@@ -107,7 +107,8 @@ class Daemon:
             moved = time.time() - time.monotonic() - offset
             if abs(moved) > _STEP_S:
                 offset += moved
-                tell(logging.WARNING, "clock", f"the clock was set by {moved:+.1f} s")
+                words = f"the clock moved by {moved:+.1f} s: it was set, or the machine slept"
+                tell(logging.WARNING, "clock", words)
                 self._metronome.retime()
 
     def _reload(self) -> None:
@@ -122,8 +123,9 @@ class Daemon:
         self._metronome.halt()
         self._metronome.once(lambda: self._finish(deadline, signals))
         while not self._ended.is_set():
-            if signals.wait(_LOOK_S):
-                self._leave("a second signal", 128 + signal.SIGTERM)
+            for number in signals.wait(_LOOK_S):
+                if number != signal.SIGHUP:
+                    self._leave("a second signal", 128 + number)
             if time.monotonic() > deadline + _LOOK_S * 2:
                 self._leave("what was in hand took longer than any timeout", 0)
         self._metronome.stop()

@@ -7,7 +7,10 @@ import logging
 import threading
 import time
 
+import msgspec
 import pytest
+import sqlalchemy as sa
+from support.check_ledger import check_ledger
 from support.parties import FakeChain, make_parts
 from support.passes import Passes, bare
 
@@ -65,6 +68,16 @@ def test_what_is_unsafe_or_unforeseen_ends_the_service(error):
     guard("pass", raising(error))
     guard("pass", lambda: done.append(1))
     assert (ended, done, guard.ended_by) == ([1], [], error)
+
+
+def test_other_work_that_goes_well_does_not_end_a_pause():
+    guard = Guard(lambda: None)
+    guard("pass", raising(ConfigError("set the key right")))
+    guard._paused_until = 0
+    guard("storing", lambda: None)
+    assert guard.paused == "set the key right"
+    guard("pass", lambda: None)
+    assert guard.paused is None
 
 
 def test_to_stop_is_no_error():
@@ -170,6 +183,19 @@ def test_any_commit_is_noticed_and_nothing_else(tmp_path):
     parts.store.close()
 
 
+def test_a_look_when_nothing_is_due_asks_the_store_for_nothing(tmp_path):
+    parts = make_parts(tmp_path, headers=[FakeChain()])
+    agenda = Agenda(Place(parts))
+    agenda.passed(0, run_pass(parts, 0))
+    statements = []
+    sa.event.listen(
+        parts.store._engine, "before_cursor_execute", lambda *said: statements.append(said[2])
+    )
+    assert not any(agenda.pass_due(now) for now in range(1_000))
+    assert statements == []
+    parts.store.close()
+
+
 def test_a_pass_is_due_for_new_records_and_for_moments_that_come_and_not_else(tmp_path):
     chain = FakeChain()
     parts = make_parts(tmp_path, headers=[chain])
@@ -192,6 +218,30 @@ def test_a_pass_is_due_for_new_records_and_for_moments_that_come_and_not_else(tm
     moment = parts.store.counts.next_moment()
     assert not agenda.pass_due(moment - 1)
     assert agenda.pass_due(moment)
+    parts.store.close()
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_pass_that_is_stopped_between_two_items_goes_on_later(tmp_path, at):
+    chain = FakeChain()
+    calls = []
+
+    def stop(_stage: str, _done: int, _total: int) -> None:
+        calls.append(1)
+        if len(calls) == at:
+            raise StopNow
+
+    parts = make_parts(tmp_path, headers=[chain])
+    go = Passes(parts, chain)
+    parts.store.add(bare(3_000), 0)
+    with pytest.raises(StopNow):
+        run_pass(msgspec.structs.replace(parts, on_progress=stop), go.clock.now())
+    run_pass(parts, go.clock.advance(60))
+    parts.calendars[0].mine(chain)
+    chain.grow(5)
+    run_pass(parts, go.clock.advance(60))
+    assert parts.store.counts.events() == 6_000
+    check_ledger(parts.store, chain, records=3_000, step=100)
     parts.store.close()
 
 

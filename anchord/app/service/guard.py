@@ -40,6 +40,7 @@ class Guard:
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
         self._paused_until = float("-inf")
+        self._paused_by = ""
         self._said: dict[str, str] = {}
         self.paused: str | None = None
         """Why work is paused; None: it is not."""
@@ -62,13 +63,14 @@ class Guard:
             self._end(error)
         else:
             self.say(name, logging.INFO, "recovered", None)
-            self.resume()
+            if name == self._paused_by:
+                self.resume()
 
     def resume(self) -> None:
         """End a pause: what was in the way may be gone."""
         if self.paused is not None:
             tell(logging.INFO, "resumed", "work goes on")
-        self.paused, self._paused_until = None, float("-inf")
+        self.paused, self._paused_by, self._paused_until = None, "", float("-inf")
 
     def say(self, name: str, level: int, event: str, words: str | None) -> None:
         """Log words about `name` when they change; None: there is nothing to say any more."""
@@ -81,7 +83,8 @@ class Guard:
     def _pause(self, name: str, error: ConfigError) -> None:
         words = f"work is paused: {error}; tried again every {PAUSE_S:.0f} s, or at once on SIGHUP"
         self.say(name, logging.ERROR, "paused", words)
-        self.paused, self._paused_until = str(error), time.monotonic() + PAUSE_S
+        self.paused, self._paused_by = str(error), name
+        self._paused_until = time.monotonic() + PAUSE_S
 
     def _end(self, error: Exception) -> None:
         self.ended_by = error

@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from anchord.app.service.memory import trim
 from anchord.app.wiring import App
 from anchord.errors import AnchordError, ConfigError, TransientError
 from anchord.ports import BulkSigner
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from anchord.engine.archiving import Archiving
 
 _GRACE_S = 5.0
+_LOOK_S = 0.5
 _REOPEN_S = 60.0
 """How long a way to the archive that cannot be opened is left alone."""
 
@@ -81,15 +83,20 @@ class Session:
         """
         while self.archiving is not None and self.archiving.busy and time.monotonic() < deadline:
             beat()
-            if self.archiving.wait(0.5):
-                with contextlib.suppress(TransientError), self.app.store.exclusive():
+            if not self.archiving.wait(_LOOK_S):
+                continue
+            try:
+                with self.app.store.exclusive():
                     self.archiving.take_in(self.app.clock.now())
+            except TransientError:  # a pass by hand is under way
+                time.sleep(_LOOK_S)
 
     def rest(self) -> None:
         """Give back what much work took: the store's caches, and processes that sign."""
         self.app.store.rest()
         if isinstance(self.parts.signer, BulkSigner):
             self.parts.signer.close()
+        trim()
 
     def close(self) -> None:
         """Let go of everything."""

@@ -162,9 +162,10 @@ class Work:
         loaded, kept = renewed(self._loaded, load(str(self._loaded.path)))
         session = Session(loaded, self._progress)
         self._session.drain(time.monotonic() + longest_timeout(self.config), self._notifier.beat)
-        self._session.close()
-        names = changed(self.config, loaded.config)
+        names, old = changed(self.config, loaded.config), self._session
         self._loaded, self._session, self._agenda = loaded, session, Agenda(session)
+        # The account's lock goes with it; the next look takes it again.
+        old.close()
         what = ", ".join(names) or "nothing changed; keys and certificates were read again"
         tell(logging.INFO, "reload", f"reloaded: {what}", changed=names)
         if kept:
