@@ -98,7 +98,7 @@ class Work:
         report = run_pass(session.parts, now, session.archiving)
         self._agenda.passed(now, report)
         self._tell("pass", report, began)
-        if report.signed:
+        if report.sealed or report.signed:
             session.rest()
         for source in {*report.problems, *session.app.config.headers.sources}:
             self.guard.say(source, logging.WARNING, "headers", report.problems.get(source))
