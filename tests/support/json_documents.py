@@ -32,7 +32,7 @@ MAPS = {
     "authorities", "kinds", "faults[].options", "archive", "archive_counts", "archive_counts.*",
     "stored.captures.refused", "stored.items.refused", "completeness.anchored",
     "completeness.stored", "completeness.by_source", "completeness.by_cohort",
-    "completeness.waiting_age_s", "counts", "sources",
+    "completeness.waiting_age_s", "counts", "sources", "rows",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
@@ -230,6 +230,8 @@ class Story:
         file = str(self.folder / "backup.tar")
         self.tell("backup", file)
         self.tell("restore", file, str(self.folder / "restored"))
+        self.tell("db status")
+        self.tell("db upgrade")
 
     def _park(self) -> None:
         with open_app(str(self.config)) as app:

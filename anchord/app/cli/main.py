@@ -8,13 +8,16 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from anchord import __version__
 from anchord.app.cli.ending import ReaderGoneError, fall, settle_streams
 from anchord.errors import AnchordError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "init": "Make a configuration, a signing key and a store in a folder.",
@@ -36,9 +39,12 @@ COMMANDS = {
     "config": "Show, check and explain the configuration.",
     "backup": "Write store, configuration and keyring to one verified file.",
     "restore": "Put a backup into an empty folder, verified first.",
+    "db": "Show the store's schema and rows, and migrate it.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",
     "headers": "Keep and check anchord's own Bitcoin block headers.",
+    "completion": "Print the script that completes commands in a shell.",
+    "man": "Write manual pages of all commands.",
     "sandbox": "Run or drive the stand-ins on loopback (sandbox, not Bitcoin).",
     "demo": "Do the whole job on four seed records in the sandbox.",
 }
@@ -76,6 +82,18 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"anchord.app.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name without importing any of them."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=words)
+            for name, words in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        # The options; the group's own answer would import every command for its help.
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any of them."""
