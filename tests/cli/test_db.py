@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.old_store import at_first_schema
 from support.workplace import CONFIG, Workplace, run, sample
 
 from anchord.adapters.store.schema import REVISION, metadata
+from anchord.adapters.store.serving import serving
 
 
 @pytest.fixture
@@ -56,6 +58,14 @@ def test_a_store_that_passes_run_on_is_not_migrated(old: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert run("-c", str(old), "db", "upgrade").exit_code == 3
     assert said(old, "status", code=2)["schema"] == "0001"
+
+
+def test_a_store_that_is_served_is_not_migrated_and_the_service_is_named(old: Path) -> None:
+    with serving(old.parent / "anchord.db", 1_722_513_600):
+        result = run("-c", str(old), "db", "upgrade")
+        assert result.exit_code == 3
+        assert str(os.getpid()) in result.stderr
+        assert "anchord run" in said(old, "status", code=2)["held_by"]
 
 
 @pytest.mark.parametrize("content", [None, b""])

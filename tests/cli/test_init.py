@@ -53,7 +53,8 @@ def test_init_makes_its_key_with_the_configured_passphrase(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("revision", "words"), [("9999", "newer"), ("0000", "anchord init"), (None, "no anchord store")]
+    ("revision", "words"),
+    [("9999", "newer"), ("0000", "anchord db upgrade"), (None, "no anchord store")],
 )
 def test_a_store_of_another_schema_is_refused_with_what_to_do(
     tmp_path: Path, revision: str | None, words: str

@@ -119,7 +119,7 @@ def check_revision(engine: sa.Engine, url: str) -> None:
     if found < REVISION:
         raise ConfigError(
             f"the store {shown} has schema {found}, this anchord needs {REVISION}: "
-            "make a backup, then run `anchord init` to migrate it"
+            "make a backup, then run `anchord db upgrade` to migrate it"
         )
     raise ConfigError(
         f"the store {shown} has schema {found}, newer than {REVISION} of this anchord: "

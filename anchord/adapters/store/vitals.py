@@ -1,14 +1,13 @@
 """How a store is doing: size, schema, integrity, newest moment, and who works on it.
 
-Everything is read only, so a store that a pass works on, or that lies on a read-only disk, can be
-looked at.
+Everything but the lock of `alone` is read only, so a store that a pass works on, or that lies on a
+read-only disk, can be looked at.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import current_revision, mapped_errors, sqlite_path
 from anchord.adapters.store.reading import SqlReadingStore, connect_reading
 from anchord.adapters.store.schema import batches, checkpoints, metadata, records, series
+from anchord.adapters.store.serving import owner_of
+from anchord.errors import StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,31 +101,49 @@ def sizes(url: str) -> tuple[int, int] | None:
 
 
 def holder(url: str) -> str | None:
-    """Return who runs passes on a store right now, as well as it can be told; None: nobody."""
+    """Return who serves a store or runs a pass on it now, as well as it can be told; None: nobody.
+
+    No lock is tried: a pass that begins at that moment would find it taken.
+    """
     path = sqlite_path(url)
     if path is None:
         return None
-    try:
-        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None  # never locked, or not ours to ask
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _owner(os.fstat(handle).st_ino)
-    finally:
-        os.close(handle)
-    return None
-
-
-def _owner(inode: int) -> str:
-    """Return the process that holds a lock, from the kernel's list (proc_locks(5))."""
+    owner = owner_of(path)
+    if owner is not None:
+        return f"`anchord run` ({owner})"
     with contextlib.suppress(OSError):
+        inode = _pass_lock(path).stat().st_ino
         for line in _LOCKS.read_text("ascii", "replace").splitlines():
             words = line.split()
             if len(words) >= 6 and words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-                return f"process {words[4]}"
-    return "another process"
+                return f"a pass of process {words[4]}"
+    return None
+
+
+@contextlib.contextmanager
+def alone(url: str) -> Iterator[None]:
+    """Keep services and passes away from a store within the block, whatever schema it has.
+
+    Raises:
+        StoreBusyError: one is running.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        yield
+        return
+    with _pass_lock(path).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreBusyError(f"a pass works on {path}: wait for its end") from None
+        owner = owner_of(path)
+        if owner is not None:
+            raise StoreBusyError(f"`anchord run` serves {path} ({owner}): stop it first")
+        yield
+
+
+def _pass_lock(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import click
 
 from anchord.app.cli.output import console, emit_json, printable
 from anchord.app.config import load
-from anchord.errors import ConfigError, StoreBusyError
+from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def upgrade(config_path: str | None, as_json: bool) -> None:
     """
     from anchord.adapters.store.database import create
     from anchord.adapters.store.schema import REVISION
-    from anchord.adapters.store.vitals import holder, revision_of
+    from anchord.adapters.store.vitals import alone, revision_of
     from anchord.app.wiring import store_url
 
     url = store_url(load(config_path))
@@ -100,10 +100,8 @@ def upgrade(config_path: str | None, as_json: bool) -> None:
         raise ConfigError(
             "the database of store.url is no anchord store: make one with `anchord init`"
         )
-    who = holder(url)
-    if who is not None:
-        raise StoreBusyError(f"{who} runs passes on the store: stop it before the schema changes")
-    changed = create(url)
+    with alone(url):
+        changed = create(url)
     if as_json:
         emit_json({"before": before, "schema": REVISION, "migrated": changed})
         return

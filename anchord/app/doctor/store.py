@@ -61,7 +61,7 @@ def _work(patient: Patient) -> Iterator[Result]:
     from anchord.engine.continuity import check_chain
 
     who = holder(patient.url)
-    yield ok("store: passes", "none is running" if who is None else f"{who} runs one now")
+    yield ok("store: passes", "none is running" if who is None else f"running: {who}")
     try:
         check_chain(patient.as_store, chain_name(patient.config.headers.network))
     except AnchordError as error:

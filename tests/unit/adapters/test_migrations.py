@@ -147,7 +147,7 @@ def test_alembic_sees_no_difference_between_the_migrations_and_the_code(tmp_path
 def test_the_migrated_store_works(tmp_path):
     path = tmp_path / "anchord.db"
     at_first_schema(path)
-    with pytest.raises(ConfigError, match="make a backup, then run `anchord init`"):
+    with pytest.raises(ConfigError, match="make a backup, then run `anchord db upgrade`"):
         SqlStore(url_of(path))
     database.create(url_of(path))
     store = SqlStore(url_of(path))
