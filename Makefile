@@ -20,7 +20,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev bench day items tree tampering constraints clean
+.PHONY: help demo test lint dev bench day items idle tree tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock th
 
 items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the real library
 	$(BIN)/python -m benchmarks.items --size $(SIZE)
+
+idle: $(BIN)/.dev ## serve a store in which nothing is due
+	$(BIN)/python -m benchmarks.idle --size $(SIZE)
 
 tree: $(BIN)/.dev ## publish a tree and audit it, beside the bare verification of its signatures
 	$(BIN)/python -m benchmarks.tree --size $(SIZE)

@@ -48,3 +48,15 @@ def test_a_small_tree_is_published_audited_and_measured() -> None:
     assert (found["records"], found["signatures of events"]) == (40, 80)
     for stage in ("publishing", "publishing again", "audit"):
         assert 0 < found[f"bare / {stage}"] < 1
+
+
+def test_a_small_store_is_served_and_measured() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.idle", "--size", "50", "--seconds", "2"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["records"] == 50
+    assert found["after the work, MiB"] > 0
+    assert found["share of a core"] < 0.5
