@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -20,13 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support import workplace as workplaces
 from support.old_store import at_first_schema
 from support.parties import START
 from support.workplace import Workplace, run, sample
 
+from anchord.adapters.backups.tarball import Reader
 from anchord.adapters.store import copying
 from anchord.app.wiring import open_app
+from anchord.errors import RefusedError
 
 
 @pytest.fixture(scope="module")
@@ -347,6 +352,31 @@ def test_a_backup_that_is_cut_anywhere_is_not_restored(place: Path) -> None:
         file.write_bytes(whole[:size])
         assert run("restore", str(file), str(place.parent / "back")).exit_code == 1
         assert not (place.parent / "back").exists()
+
+
+@given(data=st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_bytes_come_they_are_refused_or_they_are_the_backup(
+    data: st.DataObject, place: Path
+) -> None:
+    """A few bytes changed anywhere before the store, whose own bytes are held by their hash."""
+    file = place.parent / "backup.tar"
+    if not file.exists():
+        backed_up(place)
+    whole = bytearray(file.read_bytes())
+    head = whole.index(b"SQLite format 3")
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, head - 1))] = data.draw(st.integers(0, 255))
+    other = place.parent / "other.tar"
+    other.write_bytes(whole)
+    try:
+        with contextlib.closing(Reader(other)) as reader:
+            reader.check(lambda *_: None)
+    except RefusedError:
+        return
+    stated = {one.name: one.sha256 for one in reader.manifest.files}
+    found = {name: hashlib.sha256(raw).hexdigest() for name, raw in members(other).items()}
+    assert found.items() >= stated.items()
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])

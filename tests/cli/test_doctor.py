@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import email.utils
 import fcntl
 import json
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.http_server import Asked, Script, ScriptedServer, reply
 from support.parties import START
@@ -274,16 +277,16 @@ def test_the_worst_consequence_is_the_exit_code(codes: tuple[int, ...], expected
 # ---------------------------------------------------------------------- online
 
 
-def asked_online(folder: Path, *scripts: Script) -> tuple[Result, list[ScriptedServer]]:
-    """Examine with calendars that follow these scripts; return what is said of them all."""
+def asked_online(folder: Path, *scripts: Script) -> tuple[dict[str, Result], list[ScriptedServer]]:
+    """Examine with calendars that follow these scripts; return what is said, by name."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(ScriptedServer(script)) for script in scripts]
         tables = [f'[[anchoring.calendars]]\nurl = "{one.url}"\nuris = ["x"]\n' for one in servers]
         text = CONFIG.partition("[[anchoring.calendars]]")[0] + "".join(tables)
         (folder / "anchord.toml").write_text(text, "utf-8")
         said = json.loads(run("-c", str(folder / "anchord.toml"), "doctor", "--json").stdout)
-    found = [one for one in said["checks"] if one["name"] == "calendars"]
-    return Result(**{**found[0], "state": State(found[0]["state"])}), servers
+    found = {one["name"]: msgspec.convert(one, Result) for one in said["checks"]}
+    return found, servers
 
 
 def answers(_asked: Asked) -> Iterator[bytes]:
@@ -296,19 +299,46 @@ def overloaded(_asked: Asked) -> Iterator[bytes]:
 
 def test_calendars_that_answer_anything_are_there(place: Path) -> None:
     said, servers = asked_online(place, answers, answers)
-    assert said.state is State.OK
+    assert said["calendars"].state is State.OK
     assert [len(one.asked) for one in servers] == [1, 1]
 
 
 def test_one_calendar_away_is_an_ordinary_week(place: Path) -> None:
     said, _ = asked_online(place, answers, answers, overloaded)
-    assert (said.state, said.code) == (State.WARN, 0)
-    assert "503" in said.what
+    assert (said["calendars"].state, said["calendars"].code) == (State.WARN, 0)
+    assert "503" in said["calendars"].what
 
 
 def test_too_few_calendars_is_temporary(place: Path) -> None:
     said, _ = asked_online(place, answers, overloaded)
-    assert (said.state, said.code) == (State.FAIL, 3)
+    assert (said["calendars"].state, said["calendars"].code) == (State.FAIL, 3)
+
+
+def dated(ahead_s: int) -> Script:
+    def script(_asked: Asked) -> Iterator[bytes]:
+        date = email.utils.formatdate(time.time() + ahead_s, usegmt=True)
+        yield reply(b"a page", headers=f"Date: {date}\r\n")
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("clocks", "found"),
+    [
+        ((0, 0), None),
+        ((7200, 0), None),
+        ((7200, 0, 0), None),
+        ((7200, -7200), None),
+        ((7200, 7200), "behind"),
+        ((-7200, -7200, 0), "ahead"),
+    ],
+)
+def test_a_clock_that_two_calendars_contradict_is_found(
+    clocks: tuple[int, ...], found: str | None, place: Path
+) -> None:
+    said, _ = asked_online(place, *map(dated, clocks))
+    assert ("clock: calendars" in said) == (found is not None)
+    assert found is None or found in said["clock: calendars"].what
 
 
 def test_offline_opens_no_connection(place: Path) -> None:

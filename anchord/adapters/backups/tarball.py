@@ -195,7 +195,7 @@ class Reader:
 
     def _manifest(self) -> Manifest:
         first = self._tar.next()
-        if first is None or first.name != MANIFEST or not first.isreg():
+        if first is None or first.name != MANIFEST or not first.isreg() or first.issparse():
             raise self._refused(f"expected {MANIFEST} first")
         if first.size > _MAX_MANIFEST:
             raise self._refused(f"its manifest has {first.size} bytes")
@@ -213,6 +213,8 @@ class Reader:
             raise self._refused("its manifest names a file twice, or too many")
         for name in names:
             check_name(name)
+        if sum(entry.size for entry in manifest.files) > self._path.stat().st_size:
+            raise self._refused("its files would be longer than itself")
         if not {manifest.config, manifest.store} <= set(names):
             raise self._refused("its manifest does not name configuration and store")
         return manifest
@@ -223,7 +225,8 @@ class Reader:
         entry: Entry,
         target: Callable[[Entry], contextlib.AbstractContextManager[IO[bytes] | None]],
     ) -> None:
-        source = self._tar.extractfile(member) if member.isreg() else None
+        plain = member.isreg() and not member.issparse()
+        source = self._tar.extractfile(member) if plain else None
         if source is None or member.size != entry.size:
             raise self._refused(f"{entry.name} is not a file of {entry.size} bytes")
         digest = hashlib.sha256()
@@ -245,7 +248,8 @@ class Reader:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except tarfile.TarError as error:
+        except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:
+            # The library lets some of its own troubles with numbers and names through.
             raise self._refused(f"it cannot be read as a tar: {error}") from None
         except OSError as error:
             if error.filename == str(self._path):

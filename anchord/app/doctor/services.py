@@ -5,7 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from anchord.app.doctor.result import Result, fail, ok, skipped, warn
+from anchord.core.http_date import http_moment
 from anchord.core.moment import utc
 from anchord.errors import AnchordError, ProtocolError, TransientError
 
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 _OFTEN = 10
 """Failures in a row after which a service is worth a look."""
+_CLOCKS = 2
+"""So many clocks say more than one."""
+_CLOCK_S = 300
+"""What events, tokens and signed requests can bear."""
 
 
 def calendars(patient: Patient) -> Iterator[Result]:
@@ -26,8 +33,8 @@ def calendars(patient: Patient) -> Iterator[Result]:
         yield from _health(patient, urls)
         return
     with ThreadPoolExecutor(max(len(urls), 1)) as pool:
-        said = dict(zip(urls, pool.map(lambda url: _reach(patient, url), urls), strict=True))
-    away = [f"{url}: {why}" for url, why in said.items() if why]
+        said = list(pool.map(lambda url: _reach(patient, url), urls))
+    away = [f"{url}: {one.why}" for url, one in zip(urls, said, strict=True) if one.why]
     least = patient.config.anchoring.min_answers
     answering = len(urls) - len(away)
     what = f"{answering} of {len(urls)} answer, {least} are needed"
@@ -41,18 +48,47 @@ def calendars(patient: Patient) -> Iterator[Result]:
         yield warn("calendars", f"{what}; {'; '.join(away)}", "nothing, if it is not for weeks")
     else:
         yield ok("calendars", what)
+    yield from _clocks(said)
     yield from _health(patient, urls)
 
 
-def _reach(patient: Patient, url: str) -> str | None:
-    """Return why a server cannot be reached; any answer at all is one."""
+class _Said(msgspec.Struct, frozen=True):
+    """What a server answered."""
+
+    why: str | None
+    """Why it is of no use now; None: it answers."""
+    ahead_s: int | None = None
+    """By how much its clock is ahead of ours."""
+
+
+def _reach(patient: Patient, url: str) -> _Said:
+    """Ask a server for its first page; any answer at all is one."""
     try:
         answer = patient.app.client.get(url)
     except ProtocolError as error:
-        return None if error.too_long else str(error)
+        return _Said(None if error.too_long else str(error))
     except AnchordError as error:
-        return str(error)
-    return None if answer.status < 500 else f"answers {answer.status}"
+        return _Said(str(error))
+    moment = http_moment(answer.headers.get("Date", ""))
+    ahead = None if moment is None else moment - patient.app.clock.now()
+    return _Said(None if answer.status < 500 else f"answers {answer.status}", ahead)
+
+
+def _clocks(said: list[_Said]) -> Iterator[Result]:
+    """Hold this machine's clock against those of servers that have nothing to do with each other.
+
+    Each tells the time to the second (RFC 9110, 6.6.1). One may be wrong; the middle one is not.
+    """
+    ahead = sorted(one.ahead_s for one in said if one.ahead_s is not None)
+    if len(ahead) < _CLOCKS:
+        return
+    low, high = ahead[(len(ahead) - 1) // 2], ahead[len(ahead) // 2]
+    if low > _CLOCK_S or high < -_CLOCK_S:
+        where = "behind" if low > 0 else "ahead of"
+        yield fail(
+            "clock: calendars", f"it is {min(abs(low), abs(high)):,} s {where} the calendars'",
+            "set the clock right and keep it so: timedatectl set-ntp true",
+        )  # fmt: skip
 
 
 def _health(patient: Patient, urls: list[str]) -> Iterator[Result]:
@@ -78,8 +114,7 @@ def authorities(patient: Patient) -> Iterator[Result]:
         return
     if patient.online:
         for url in wanted:
-            why = _reach(patient, url)
-            name = f"authority {url}"
+            why, name = _reach(patient, url).why, f"authority {url}"
             yield (
                 ok(name, "answers")
                 if why is None
