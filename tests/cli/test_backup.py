@@ -425,29 +425,37 @@ def before(module, name):
         die()
         return whole(*args, **kwargs)
     setattr(module, name, wrapped)
-for module, names in ((making, ("copy_store", "prove", "write", "_read_back", "_take_name")),
-                      (restoring, ("load_keyring", "prove", "_take_name"))):
-    for name in names:
-        before(module, name)
+if part == "copy":
+    from anchord.adapters.store import copying
+    copying._PAGES_AT_ONCE = 8
+    copy_store = making.copy_store
+    making.copy_store = lambda url, target, tell: copy_store(url, target, die)
+else:
+    for module, names in ((making, ("copy_store", "prove", "write", "_read_back", "_take_name")),
+                          (restoring, ("load_keyring", "prove", "_take_name"))):
+        for name in names:
+            before(module, name)
 cli.main(sys.argv[3:], standalone_mode=False)
 """
 
 
-def killed(at: int, *words: str) -> int:
+def killed(at: int, *words: str, part: str = "steps") -> int:
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, "x", str(at), *words], check=False, capture_output=True
+        [sys.executable, "-c", KILLED, part, str(at), *words], check=False, capture_output=True
     )
     return done.returncode
 
 
-@pytest.mark.parametrize("at", range(1, 6))
-def test_a_killed_backup_leaves_no_file_under_the_name(at: int, place: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "at"), [*(("steps", at) for at in range(1, 6)), ("copy", 1), ("copy", 4)]
+)
+def test_a_killed_backup_leaves_no_file_under_the_name(part: str, at: int, place: Path) -> None:
     file = place.parent / "backup.tar"
     words = ["-c", str(place / "anchord.toml"), "backup", str(file)]
-    assert killed(at, *words) == -signal.SIGKILL
+    assert killed(at, *words, part=part) == -signal.SIGKILL
     assert not file.exists()
-    for part in place.parent.glob(".*.part"):
-        os.utime(part, (START, START))  # an hour later
+    for beside in place.parent.glob(".*.part"):
+        os.utime(beside, (START, START))  # an hour later
     backed_up(place)
     assert left(place.parent) == []
 

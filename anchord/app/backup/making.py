@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from anchord.app.config import Loaded
     from anchord.app.wiring import App
 
+_BESIDE = ("-journal", "-wal", "-shm")
+"""What SQLite may have beside a file that it writes."""
+
 
 def make(
     app: App,
@@ -134,7 +137,7 @@ def _part(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     """Give a file to write, under the hidden name that `path` has until it is whole."""
     part = part_of(path)
     try:
-        clear_abandoned(path.parent, [one.name for one in path.parent.iterdir()], of=path.name)
+        _clear_abandoned(path)
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
@@ -145,8 +148,16 @@ def _part(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
             hold(out)
             yield part, out
     finally:
-        for beside in (part, part.with_name(f"{part.name}-journal")):
-            beside.unlink(missing_ok=True)
+        for suffix in ("", *_BESIDE):
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Take away what a killed backup to the same name left; a running one holds its lock."""
+    names = [one.name for one in path.parent.iterdir()]
+    for gone in clear_abandoned(path.parent, names, of=path.name):
+        for suffix in _BESIDE:
+            path.with_name(gone + suffix).unlink(missing_ok=True)
 
 
 def _take_name(part: Path, file: Path) -> None:
