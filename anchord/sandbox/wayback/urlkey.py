@@ -66,10 +66,12 @@ def digits(moment: float) -> str:
 def moment_of(timestamp: str) -> float:
     """Return the moment of 1 to 14 digits; missing ones are the smallest possible.
 
-    Digits that are no date count as the beginning of their year.
+    Digits that are no date count as the beginning of their year; what is no digits as year 1.
     """
     full = timestamp + "00000101000000"[len(timestamp) :]
     try:
         return datetime.strptime(full, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        return datetime(max(1, int(full[:4])), 1, 1, tzinfo=UTC).timestamp()
+        year = full[:4]
+        number = int(year) if year.isascii() and year.isdigit() else 1
+        return datetime(max(1, number), 1, 1, tzinfo=UTC).timestamp()
