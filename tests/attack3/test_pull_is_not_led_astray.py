@@ -82,3 +82,26 @@ def test_a_mirror_whose_states_never_come_is_left_for_the_next_pull(tmp_path):
         asked = [path for path in site.paths() if path.endswith("state.json")]
     assert len(asked) == PATIENCE
     assert done["new"] == PATIENCE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply(b"", "302 Found", "Location: http://[::1\r\n"),
+        reply(b"", "302 Found", "Location: http://[x]/\r\n"),
+        reply(b"", "302 Found", "Location: file:///etc/passwd\r\n"),
+        reply(b"", "304 Not Modified"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_costs_one_bundle(tmp_path, answer):
+    folders = [tmp_path / name for name in ("source", "reader")]
+    for folder in folders:
+        folder.mkdir()
+    source, reader = map(Workplace, folders)
+    source.anchor(*[sample(number) for number in range(3)])
+    publish_tree(source, tmp_path / "tree")
+    with StaticSite(tmp_path / "tree") as site:
+        bundle = next((tmp_path / "tree" / "pith").glob("*/bundle.json"))
+        site.faults[str(bundle.relative_to(tmp_path / "tree"))] = (answer,)
+        done = reader.json("mirror", "pull", site.url, "--rate", "1000", code=3)
+    assert done["new"] == 2

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
 from anchord.adapters.archives.hosts import stand_in
-from anchord.adapters.http import Client, Response, retry_after
+from anchord.adapters.http import Client, Response, redirected, retry_after
 from anchord.adapters.http.address import host_of
 from anchord.core.item import Fetched, ItemSeen
 from anchord.core.item_answer import MAX_METADATA_BYTES, clean_words, read_item, read_refusal
@@ -72,7 +72,10 @@ class PublicItems:
                 return said
             if said.status not in _MOVED:
                 return _read_member(said)
-            url = urljoin(url, said.headers.get("Location", ""))
+            try:
+                url = redirected(said, url)
+            except ProtocolError as error:
+                return _refused("unknown-answer", str(error))
             if not self._within(url):
                 return _refused("unknown-answer", f"the download leads to {host_of(url)!r:.80}")
         return _refused("unknown-answer", "the download leads in a circle")

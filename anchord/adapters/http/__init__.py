@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anchord.adapters.http.address import base_url, is_loopback
-from anchord.adapters.http.answer import Response, require_ok, retry_after
+from anchord.adapters.http.answer import Response, redirected, require_ok, retry_after
 from anchord.adapters.http.client import USER_AGENT, Client
 from anchord.adapters.http.words import authority, clean
 
@@ -15,6 +15,7 @@ __all__ = [
     "base_url",
     "clean",
     "is_loopback",
+    "redirected",
     "require_ok",
     "retry_after",
 ]

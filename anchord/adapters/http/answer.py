@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import urllib.parse
 from collections.abc import Mapping
 
 import msgspec
@@ -44,6 +45,8 @@ def require_ok(response: Response, who: str) -> None:
             f"{who} cannot answer now ({status}: {words}); it is asked again later",
             retry_after=retry_after(response),
         )
+    if status == http.client.NOT_MODIFIED:
+        raise ProtocolError(f"{who} says that nothing changed (304), and was not asked whether")
     if 300 <= status < 400:
         target = clean(authority(response.headers.get("Location", "")))
         raise ProtocolError(
@@ -51,6 +54,22 @@ def require_ok(response: Response, who: str) -> None:
             "if it has moved, set its new address"
         )
     raise ProtocolError(f"{who}: expected 200, got {status} ({words}); check its address")
+
+
+def redirected(response: Response, url: str) -> str:
+    """Return where a redirect from `url` leads (RFC 9110, 10.2.2).
+
+    Raises:
+        ProtocolError: its Location is no address.
+    """
+    try:
+        target = urllib.parse.urljoin(url, response.headers.get("Location", ""))
+        urllib.parse.urlsplit(target)
+    except ValueError:
+        raise ProtocolError(
+            f"{authority(url)} redirects ({response.status}) to what is no address; not followed"
+        ) from None
+    return target
 
 
 def retry_after(response: Response) -> float | None:

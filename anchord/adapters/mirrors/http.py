@@ -11,7 +11,15 @@ import urllib.parse
 from collections.abc import Callable
 from http import HTTPStatus
 
-from anchord.adapters.http import Client, Response, authority, base_url, clean, require_ok
+from anchord.adapters.http import (
+    Client,
+    Response,
+    authority,
+    base_url,
+    clean,
+    redirected,
+    require_ok,
+)
 from anchord.adapters.http.address import host_of, is_loopback
 from anchord.errors import ConfigError, ProtocolError, TransientError
 from anchord.ports.mirror import Absent, Fetched, NotModified
@@ -131,11 +139,12 @@ def _kept(text: str | None) -> str | None:
 
 
 def _moved(url: str, response: Response) -> str:
-    target = urllib.parse.urljoin(url, response.headers.get("Location", ""))
+    target = redirected(response, url)
     before, after = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
     if (before.scheme, before.netloc) != (after.scheme, after.netloc):
+        to = clean(authority(target)) or f"an address of scheme {clean(after.scheme)}"
         raise ProtocolError(
-            f"{authority(url)} redirects ({response.status}) to {clean(authority(target))}: not "
+            f"{authority(url)} redirects ({response.status}) to {to}: not "
             "followed; if the mirror has moved there, pull from its new address"
         )
     return target

@@ -164,6 +164,7 @@ class BundleAuditor:
                 self._outcome.count("signatures")
             else:
                 self._outcome.doubt("receipts are signed by keys nobody gave: " + KEY_TODO)
+                self._outcome.lack(proved.key_id)
 
     # ------------------------------------------------------------------ events
 
@@ -228,7 +229,10 @@ class BundleAuditor:
             return  # anybody may say something of a record: that leaves nothing of its proof open
         signer = doubted.event.get("signer")
         key_id = signer.get("key_id") if isinstance(signer, dict) else None
-        known = keys.find(key_id) if isinstance(key_id, str) else None
+        known = None
+        if isinstance(key_id, str):
+            known = keys.find(key_id)
+            self._outcome.lack(key_id)
         if known is None:
             self._outcome.doubt("events are signed by keys nobody gave: " + KEY_TODO)
         else:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_NAMED = 5
+"""Most keys that are named; a stranger's bundle can make up as many names as it likes."""
+
+
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a report says of an audit beside what the outcome holds; fields as `report` takes them.
 
@@ -59,6 +63,7 @@ class Outcome:
         self._keys: dict[str, str] = {}
         self._claims: list[Drawn] = []
         self._doubts: Counter[str] = Counter()
+        self._lacking: set[str] = set()
 
     def find(
         self, code: str, severity: Severity, part: Part, subject: str, what: str, todo: str
@@ -93,6 +98,12 @@ class Outcome:
         """
         self._doubts[why] += count
 
+    def lack(self, key_id: str) -> None:
+        """Note a key that would have been needed; the first few are named, by their names."""
+        self._lacking.add(key_id[:100])
+        if len(self._lacking) > _NAMED + 1:
+            self._lacking.remove(max(self._lacking))
+
     def offer(self, event_id: str, event_type: str, payload: Mapping[str, Any]) -> None:
         """Offer a stored copy to be fetched again; the same few are drawn whatever the order."""
         if self._options.online:
@@ -115,6 +126,8 @@ class Outcome:
         self._counts.update(other._counts)
         self._keys.update(other._keys)
         self._doubts.update(other._doubts)
+        for key_id in other._lacking:
+            self.lack(key_id)
         for entry in other._claims:
             self._push(entry)
 
@@ -172,9 +185,18 @@ class Outcome:
             # A store without events is new; of what others give away, nobody vouches for it.
             reasons.append("nothing here is signed by a key that is trusted, so nothing was proved")
         reasons += [f"{count:,} {why}" for why, count in sorted(self._doubts.items())]
+        # What others say in a store of ours may be left open, unless there is nothing else.
+        if self._lacking and (kind != "store" or not coverage.events):
+            reasons.append(f"not given: {_named(self._lacking)}")
         if not coverage.records_counted:
             reasons.append("there is nothing to audit")
         return reasons
+
+
+def _named(key_ids: set[str]) -> str:
+    names = sorted(key_ids)
+    more = " and others" if len(names) > _NAMED else ""
+    return ("key " if len(names) == 1 else "keys ") + ", ".join(names[:_NAMED]) + more
 
 
 def _by_code(counts: Mapping[tuple[Severity, str], int]) -> dict[str, int]:

@@ -80,6 +80,11 @@ class Documents:
                 "ask the signer, who should withdraw what is false",
             )  # fmt: skip
         view.outcome.count("foreign_events", len(merged.unverified))
+        for doubted in merged.unverified:
+            signer = doubted.event.get("signer")
+            key_id = signer.get("key_id") if isinstance(signer, dict) else None
+            if isinstance(key_id, str):
+                view.outcome.lack(key_id)
         for one in merged.valid:
             if one.proved.event_id in mine:
                 continue

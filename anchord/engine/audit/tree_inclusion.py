@@ -25,8 +25,8 @@ _KEPT = 1_000
 class Included(NamedTuple):
     """What became of a bundle's inclusion proofs."""
 
-    entries: list[tuple[bytes, bytes, str]]
-    """(digest, signature, signer) of events that belong into the tree's log."""
+    entries: list[tuple[bytes, bytes | None, str]]
+    """(digest, signature, signer) of events; no signature: they need not be in the tree's log."""
     bare: list[bytes]
     """Digests of those that the bundle does not prove to be in it."""
     others: list[str]
@@ -58,7 +58,9 @@ class InclusionAuditor:
                 if checkpoint is None or known is None:
                     continue  # what is not believed needs no place in a log
                 self._prove(found.subject, event, known[0] + known[1], checkpoint)
-                if head is not None and checkpoint.origin == head.origin:
+                if head is not None and (
+                    checkpoint.origin == head.origin or head.covers(checkpoint)
+                ):
                     proved.add(known[0])
         mine = [entry for entry in found.entries if head is not None and entry[2] in head.signers]
         bare = [digest for digest, _, _ in mine if digest not in proved]
@@ -67,7 +69,9 @@ class InclusionAuditor:
             for _, _, signer in found.entries
             if head is not None and signer not in head.signers
         ]
-        return Included(mine, bare, others)
+        known_here = {entry[0] for entry in mine}
+        free = [(d, None, by) for d, _, by in found.entries if d not in known_here]
+        return Included([*mine, *free], bare, others)
 
     def _prove(
         self, subject: str, event: IncludedEvent, entry: bytes, checkpoint: Checkpoint

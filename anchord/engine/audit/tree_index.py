@@ -71,6 +71,7 @@ def read_tree_index(
         outcome.know(index.key_id, key_words(*known))
     if index.trust is Trust.CLAIMED:
         outcome.doubt("index is signed by a key nobody gave: " + KEY_TODO)
+        outcome.lack(index.key_id)
     unread = {
         shard.name for shard in index.shards if not _read_shard(tree, shard, outcome, scratch)
     }

@@ -107,6 +107,7 @@ class ItemAuditor:
         self._outcome.count("signatures")
         if day.trust is Trust.CLAIMED:
             self._outcome.doubt("day manifests are signed by keys nobody gave: " + KEY_TODO)
+            self._outcome.lack(day.key_id)
         if respelled:
             self._outcome.find(
                 "manifest-respelled", Severity.WARNING, Part.MANIFEST, path,
@@ -127,6 +128,7 @@ class ItemAuditor:
             key_id = msgspec.json.decode(raw, type=_Signed).signer.key_id
             if self._keys.keys.find(key_id) is None:
                 self._outcome.doubt("day manifests are signed by keys nobody gave: " + KEY_TODO)
+                self._outcome.lack(key_id)
                 self._outcome.find(
                     "manifest-unverified", Severity.WARNING, Part.MANIFEST, path,
                     f"it is signed by key {key_id:.100}, which is not known",

@@ -43,7 +43,11 @@ class Head(NamedTuple):
     roots: dict[int, bytes]
     """Size -> root, of every size a checkpoint was recomputed for."""
     signers: frozenset[str]
-    """Whose events belong into it: those the key that signed it is of."""
+    """Whose events belong into it: those that the keys that signed it, now or before, are of."""
+
+    def covers(self, checkpoint: Checkpoint) -> bool:
+        """Tell whether a checkpoint is of this very log, whatever name the log had then."""
+        return self.roots.get(checkpoint.size) == checkpoint.root
 
 
 class LogAuditor:
@@ -61,6 +65,7 @@ class LogAuditor:
         self._outcome, self._scratch = outcome, scratch
         self.note: bytes | None = None
         """The newest checkpoint, once everything below it was recomputed."""
+        self._signers: set[str] = set()
 
     # ------------------------------------------------------------------ checkpoints
 
@@ -73,6 +78,8 @@ class LogAuditor:
             except SignatureError:
                 found = open_checkpoint(raw, self._keys.claimed_verifiers(origin))
                 self._outcome.doubt("checkpoints are signed by keys nobody gave: " + KEY_TODO)
+                for key in self._keys.signed_by(origin, raw):
+                    self._outcome.lack(key.key_id)
         except AnchordError as error:
             self._find(code_of(error, "checkpoint"), Part.CHECKPOINT, where, str(error))
             return None
@@ -107,7 +114,8 @@ class LogAuditor:
                 "checkpoint is signed by a key that was revoked, and nothing says that it was "
                 "signed before: get the newest one from the publisher"
             )
-        return Head(newest.origin, newest.size, roots, frozenset(key.signer_id for key in keys))
+        self._signers.update(key.signer_id for key in keys)
+        return Head(newest.origin, newest.size, roots, frozenset(self._signers))
 
     def _agrees(self, where: str, stated: Checkpoint, roots: dict[int, bytes]) -> bool:
         root = roots.get(stated.size)
@@ -123,6 +131,8 @@ class LogAuditor:
     def _grown(self, since: Checkpoint, newest: Checkpoint, roots: dict[int, bytes]) -> None:
         """Hold the log against the checkpoint an earlier audit kept."""
         name = f"checkpoint {since.size}"
+        if self._renamed(name, since, newest, roots):
+            return
         if since.origin != newest.origin:
             self._find(
                 "log-replaced", Part.CHECKPOINT, name,
@@ -152,6 +162,12 @@ class LogAuditor:
         kept = self.open(where, raw)
         if kept is None:
             return
+        if roots.get(kept.size) == kept.root:
+            # A key may have been rotated to another name: what it signed before is still its log.
+            by = self._keys.signed_by(kept.origin, raw)
+            self._signers.update(key.signer_id for key in by)
+        if kept.size == size and self._renamed(where, kept, newest, roots):
+            return
         if (kept.origin, kept.size) != (newest.origin, size) or size > newest.size:
             self._find(
                 "checkpoint-misplaced", Part.CHECKPOINT, where,
@@ -160,6 +176,20 @@ class LogAuditor:
             )  # fmt: skip
             return
         self._agrees(where, kept, roots)
+
+    def _renamed(
+        self, where: str, older: Checkpoint, newest: Checkpoint, roots: dict[int, bytes]
+    ) -> bool:
+        """Tell whether a checkpoint is of these very entries, under the log's earlier name."""
+        if older.origin == newest.origin or roots.get(older.size) != older.root:
+            return False
+        self._outcome.find(
+            "log-renamed", Severity.NOTE, Part.CHECKPOINT, where,
+            f"it calls the log {older.origin!r:.100}, the newest one {newest.origin!r:.100}; "
+            f"its root is that of the first {older.size:,} entries here: it is the same log",
+            "nothing, if its keeper says that the log was renamed (ledger.origin)",
+        )  # fmt: skip
+        return True
 
     def check_proofs(self, sizes: dict[int, bool], anchors: Anchors) -> None:
         """Check the `.ots` of checkpoints, down to the headers."""
