@@ -17,9 +17,9 @@ from anchord.core.bundle import MAX_BUNDLE_BYTES, Bundle
 from anchord.core.keyring import Keyring
 from anchord.core.model import Document
 from anchord.core.reference import Reference
+from anchord.core.state import MAX_STATE_BYTES
 from anchord.core.trust import Keys
 from anchord.engine.pull_check import (
-    MAX_STATE_BYTES,
     Checked,
     check_bundle,
     compare_state,
