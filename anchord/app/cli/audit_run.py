@@ -180,8 +180,8 @@ def _check_kept(path: Path) -> None:
     Raises:
         ConfigError: something else lies there.
     """
-    with contextlib.suppress(FileNotFoundError):
-        raw = path.read_bytes()[:_MAX_NOTE]
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        raw = file.read(_MAX_NOTE)
         try:
             if raw:
                 checkpoint.parse(raw)
