@@ -9,7 +9,7 @@ from support.workplace import Workplace, sample
 from anchord.app import audit_wiring
 
 
-@pytest.mark.parametrize("at", (2, 4, 6, 8))
+@pytest.mark.parametrize("at", [2, 4, 6, 8])
 def test_what_a_pass_adds_meanwhile_is_not_held_against_the_ledger(tmp_path, monkeypatch, at):
     place = Workplace(tmp_path)
     place.anchor(*map(sample, range(3)))
