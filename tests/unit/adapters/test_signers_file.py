@@ -10,6 +10,7 @@ import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -299,8 +300,12 @@ def test_foreign_keys_come_and_go_but_own_keys_stay(folder):
     foreign = PublicKey(key_id="mirror", public_key=bytes(32), signer_id="mirror.example.org")
     trust_key(folder, foreign)
     assert load_keyring(folder).get("mirror") == foreign
-    with pytest.raises(ConfigError, match="appears twice"):
-        trust_key(folder, foreign)
+    trust_key(folder, foreign)
+    assert load_keyring(folder).get("mirror") == foreign, "twice is once"
+    other = msgspec.structs.replace(foreign, public_key=bytes(31) + b"\1")
+    with pytest.raises(ConfigError, match="mirror"):
+        trust_key(folder, other)
+    assert load_keyring(folder).get("mirror") == foreign
     untrust_key(folder, "mirror")
     assert load_keyring(folder).get("mirror") is None
     with pytest.raises(ConfigError, match="not in the keyring"):
