@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.audited import audit, broken, database
+from support.beside import Beside
 from support.workplace import Workplace, bare
 
 from anchord.app.audit_wiring import reading_store
@@ -40,36 +41,6 @@ def place(tmp_path):
     place.anchor(*some(5, "first"))
     place.step(1000)
     return place
-
-
-class Beside:
-    """A store at whose `at`-th question something happens first."""
-
-    def __init__(self, inner: Any, happens: Callable[[], None], at: int) -> None:
-        self._inner, self._happens, self.left = inner, happens, at
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        return found if callable(found) else _Table(found, self)
-
-    def asked(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self._happens()
-
-
-class _Table:
-    def __init__(self, inner: Any, store: Beside) -> None:
-        self._inner, self._store = inner, store
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-
-        def asked(*args: Any, **kwargs: Any) -> Any:
-            self._store.asked()
-            return found(*args, **kwargs)
-
-        return asked if callable(found) else found
 
 
 def test_whatever_passes_write_between_two_questions_nothing_is_broken(place):
@@ -154,7 +125,7 @@ def test_a_killed_process_is_an_error_that_says_what_to_do():
 PARENT = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from attack3.test_audit_beside_passes import begin, wait_long
+from audit.test_audit_beside_passes import begin, wait_long
 from anchord.engine.audit.processes import done_elsewhere
 if __name__ == "__main__":
     list(done_elsewhere(2, begin, None, wait_long, [sys.argv[2]] * 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attack3.test_audit_beside_passes import Beside
+from support.beside import Beside
 from support.workplace import Workplace, sample
 
 from anchord.app import audit_wiring
