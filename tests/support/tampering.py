@@ -459,18 +459,35 @@ def speaks_of(report: AuditReport, path: str) -> bool:
     )
 
 
+LEGEND = """\
+Every field of every document, changed in every way, and what the audit said. Where:
+  tree         in a published tree, by somebody who does not have the publisher's key
+  signed anew  the same, and the publisher signs the index anew: it lies itself
+  bundle       in a bare folder of bundles, which no index vouches for
+part | field | operation | where | severity | finding | what it said"""
+
+
+def _why_not(row: Row) -> str:
+    """Say why nothing was found; NOT FOUND is a fault."""
+    if not not_covered(row):
+        return "NOT FOUND"
+    if row.operation == MEMBERS or row.where == ANEW:
+        return "nothing: it says what it said, in the publisher's own words"
+    return "nothing: no signature covers it in a bare bundle; in a tree the index does"
+
+
 def main() -> int:
     """Print the table; exit code 1 when something was changed and not found."""
     if sys.argv[1:] == ["--bytes"]:
         return flip_all()
     with tempfile.TemporaryDirectory() as folder:
         tree = AuditedTree(Path(folder))
-        print("part | field | operation | where | severity | finding | what it said")  # noqa: T201
+        print(LEGEND)  # noqa: T201
         tally: Counter[tuple[str, str]] = Counter()
         missed = 0
         for one in table(tree):
             row = one.row
-            found = one.code or (f"({one.result})" if one.result != "sound" else "NOT FOUND")
+            found = one.code or (f"({one.result})" if one.result != "sound" else _why_not(row))
             tally[row.where, one.severity or found] += 1
             missed += not one.severity and one.result == "sound" and not not_covered(row)
             print(f"{row.part} | {row.field} | {row.operation} | {row.where} | "  # noqa: T201
