@@ -16,7 +16,7 @@ PYTEST_ARGS ?=
 SIZE ?= 10000
 RECORDS ?= 20000
 HOURS ?= 24
-LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 

@@ -82,7 +82,8 @@ class Submitting:
     def start(self) -> None:
         """Send what is due."""
         parts = self._parts
-        parts.store.calls.intend([c.url for c in parts.calendars], self._now)
+        with parts.store.exclusive():
+            parts.store.calls.intend([c.url for c in parts.calendars], self._now)
         for submission in parts.store.calls.due_submissions(self._now):
             calendar = parts.by_url.get(submission.calendar)
             if calendar is not None:
@@ -119,6 +120,10 @@ class Submitting:
         answer = call.result()
         if answer is None:
             return
+        with self._parts.store.exclusive():
+            self._keep(submission, answer)
+
+    def _keep(self, submission: Submission, answer: Submitted | AnchordError) -> None:
         if isinstance(answer, Submitted):
             refused = _keep_answer(self._parts, self._now, submission, answer)
             if refused is None:
@@ -213,7 +218,8 @@ def upgrade(parts: Parts, now: int) -> tuple[int, int]:
                 outcome = call.result()
                 if outcome is None:
                     continue
-                kept = _keep_outcome(parts, now, calls[call], outcome)
+                with parts.store.exclusive():
+                    kept = _keep_outcome(parts, now, calls[call], outcome)
                 came += isinstance(kept, Upgraded)
                 failed += isinstance(kept, AnchordError)
     return came, failed

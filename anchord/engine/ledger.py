@@ -309,6 +309,11 @@ def _sign_tile(
 
 def _write(parts: Parts, draft: _Draft) -> int:
     """Append a draft in one transaction. If we crash before it, all of it is made again."""
+    with parts.store.exclusive():
+        return _append_draft(parts, draft)
+
+
+def _append_draft(parts: Parts, draft: _Draft) -> int:
     seq, chain = parts.store.ledger.head()
     rows = []
     for call in draft.calls:

@@ -72,6 +72,10 @@ class Stamping:
             self._lanes.close()
 
     def _write(self, intent: StoredToken, answer: Token | AnchordError | None) -> None:
+        with self._parts.store.exclusive():
+            self._keep(intent, answer)
+
+    def _keep(self, intent: StoredToken, answer: Token | AnchordError | None) -> None:
         tokens = self._parts.store.tokens
         if isinstance(answer, Token):
             tokens.store(intent.batch_id, intent.url, answer.raw, self._now)
@@ -91,7 +95,8 @@ class Stamping:
 
     def _give_up(self, intent: StoredToken, why: str) -> None:
         said = f"{why}; last: {intent.last_error}" if intent.last_error else why
-        self._parts.store.tokens.postpone(intent.batch_id, intent.url, None, said[:500])
+        with self._parts.store.exclusive():
+            self._parts.store.tokens.postpone(intent.batch_id, intent.url, None, said[:500])
 
 
 def _ask(

@@ -242,7 +242,8 @@ class LedgerTable(Protocol):
     def append(self, moves: Sequence[tuple[Series, int]], rows: Sequence[SignedRow]) -> None:
         """Append signed rows and move each series to its new place, all or nothing.
 
-        Raises FatalError, and appends nothing, when the ledger or a series moved meanwhile.
+        Appends nothing, and raises StoreBusyError when a series moved meanwhile, FatalError when
+        the ledger did.
         """
         ...
 
@@ -336,5 +337,8 @@ class Store(Protocol):
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Hold the right to run passes; StoreBusyError when another process has it."""
+        """Hold the right to run passes; StoreBusyError when another process has it.
+
+        A thread that holds it may take it again, and still holds it afterwards.
+        """
         ...

@@ -12,7 +12,7 @@ from anchord.core.model import NewSeries
 from anchord.core.moment import utc
 from anchord.engine import ledger
 from anchord.engine.run import run_pass
-from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError
+from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError, StoreBusyError
 
 MANY = 1024 + 10
 
@@ -119,7 +119,7 @@ def test_another_writer_is_noticed_and_nothing_is_appended(world):
         real(moves, rows)
 
     store.ledger.append = behind_our_back
-    with pytest.raises(FatalError, match="two passes wrote at once"):
+    with pytest.raises(StoreBusyError, match="another worker was here"):
         go()
     go.judge()
     assert store.ledger.head()[0] == 3
@@ -142,7 +142,7 @@ def test_a_handover_of_a_series_that_moved_is_refused(world):
         event_type=done.event_type, created_at=1, payload=done.payload, proof=done.proof,
         signer=done.signer, key_id=new.key_id, start=0, stop=2,
     )  # fmt: skip
-    with pytest.raises(FatalError):
+    with pytest.raises(StoreBusyError):
         store.ledger.split(stale, rest)
     go.judge()
 

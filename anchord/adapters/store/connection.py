@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import mapped_errors
-from anchord.errors import FatalError
+from anchord.errors import FatalError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,18 +27,60 @@ class Database:
         self.engine = engine
         self._url = url
         self._writer = engine.execution_options(writes=True)
+        self._reader = reader(engine)
+        self._through: tuple[int, sa.Connection] | None = None
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Give a consistent view for the length of the block."""
-        with mapped_errors(self._url), self.engine.begin() as connection:
+        with mapped_errors(self._url), self._reader.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Give one transaction: all of the block is durable at its end, or nothing is."""
-        with mapped_errors(self._url), self._writer.begin() as connection:
-            yield connection
+        """Give one transaction: all of the block is durable at its end, or nothing is.
+
+        Writers follow each other: what a block read is still so when it writes.
+
+        Raises:
+            StoreBusyError: the session that held the right to write was lost.
+        """
+        with mapped_errors(self._url):
+            held = self._held_here()
+            if held is None:
+                with self._writer.begin() as connection:
+                    yield connection
+                return
+            with held.begin():
+                yield held
+
+    @contextlib.contextmanager
+    def writing_through(self, connection: sa.Connection) -> Iterator[None]:
+        """Let this thread write through one session only, while the block lasts."""
+        self._through = (threading.get_ident(), connection.execution_options(writes=True))
+        try:
+            yield
+        finally:
+            self._through = None
+
+    def _held_here(self) -> sa.Connection | None:
+        if self._through is None or self._through[0] != threading.get_ident():
+            return None
+        held = self._through[1]
+        # Used again, it would open another session, without the right this one had.
+        if held.invalidated:
+            raise StoreBusyError(
+                "the connection that held the right to work on the store was lost, and with it the "
+                "right; what was committed is kept, run again"
+            )
+        return held
+
+
+def reader(engine: sa.Engine) -> sa.Engine:
+    """Return an engine whose transactions show one moment each."""
+    if engine.dialect.name == "sqlite":
+        return engine  # its transactions always do
+    return engine.execution_options(isolation_level="REPEATABLE READ")
 
 
 def insert_many(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
+from anchord.adapters.store import postgres
 from anchord.adapters.store.schema import REVISION
-from anchord.errors import ConfigError, FatalError, StoreBusyError
+from anchord.errors import AnchordError, ConfigError, FatalError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def connect(url: str) -> sa.Engine:
         ConfigError: the URL cannot be understood or its driver is not installed.
     """
     try:
-        engine = sa.create_engine(url, pool_pre_ping=False)
+        engine = _engine(url)
     except (exc.ArgumentError, ImportError, ValueError) as error:
         # The address may hold a password; what it begins with does not.
         begins = url.partition(":")[0]
@@ -48,6 +49,15 @@ def connect(url: str) -> sa.Engine:
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _engine(url: str) -> sa.Engine:
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() != "postgresql":
+        return sa.create_engine(url, pool_pre_ping=False)
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    return postgres.engine(parsed)
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
@@ -83,22 +93,28 @@ def mapped_errors(url: str) -> Iterator[None]:
     shown = sa.make_url(url).render_as_string(hide_password=True)
     try:
         yield
-    except exc.OperationalError as error:
-        text = str(error.orig)
-        if "locked" in text or "busy" in text:
-            raise StoreBusyError(f"the store {shown} is locked by another process") from error
-        if "unable to open" in text or "readonly" in text or "permission" in text.lower():
-            raise ConfigError(
-                f"the store {shown} cannot be opened: {text}; check folder and permissions"
-            ) from error
-        raise FatalError(
-            f"the store {shown} failed: {text}; nothing more is written. Check free space and the "
-            "disk, then run again: what was confirmed before is kept"
-        ) from error
-    except exc.DatabaseError as error:
-        raise FatalError(
-            f"the store {shown} failed: {error.orig}; restore it from a backup if it is damaged"
-        ) from error
+    except exc.DBAPIError as error:
+        if sa.make_url(url).get_backend_name() == "postgresql":
+            raise postgres.mapped(error, shown) from error
+        raise _mapped_sqlite(error, shown) from error
+
+
+def _mapped_sqlite(error: exc.DBAPIError, shown: str) -> AnchordError:
+    text = str(error.orig)
+    if not isinstance(error, exc.OperationalError):
+        return FatalError(
+            f"the store {shown} failed: {text}; restore it from a backup if it is damaged"
+        )
+    if "locked" in text or "busy" in text:
+        return StoreBusyError(f"the store {shown} is locked by another process")
+    if "unable to open" in text or "readonly" in text or "permission" in text.lower():
+        return ConfigError(
+            f"the store {shown} cannot be opened: {text}; check folder and permissions"
+        )
+    return FatalError(
+        f"the store {shown} failed: {text}; nothing more is written. Check free space and the "
+        "disk, then run again: what was confirmed before is kept"
+    )
 
 
 def check_revision(engine: sa.Engine, url: str) -> None:

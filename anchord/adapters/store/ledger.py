@@ -11,7 +11,7 @@ from anchord.adapters.store.connection import Database, insert_many, insert_one
 from anchord.adapters.store.schema import batches, captures, events, series
 from anchord.core.event import ANCHORED, NO_CHAIN, chain_next
 from anchord.core.model import BatchState, NewSeries, Series, SignedRow
-from anchord.errors import FatalError, LedgerError
+from anchord.errors import FatalError, LedgerError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -70,8 +70,8 @@ class Ledger:
             if not connection.execute(
                 sa.update(series).where(still).values(stop=found.next)
             ).rowcount:
-                raise FatalError(
-                    "a series moved while it was handed over: two passes wrote at once"
+                raise StoreBusyError(
+                    "a series moved while it was handed over: another worker was here; run again"
                 )
             made = insert_series(connection, found.batch_id, key)
             moved = {"series_id": made, "version": captures.c.version + 1}
@@ -98,13 +98,19 @@ class Ledger:
         """Append signed rows and move each series to its new place, in one durable transaction.
 
         Raises:
-            FatalError: the ledger or a series moved since the rows were made: another writer
-                was here, and appending would break the chain.
+            StoreBusyError: a series moved since the rows were made: another worker signed it, or
+                it was cut.
+            FatalError: the ledger moved, and appending would break the chain.
         """
         with self._database.writing() as connection:
             moved = sum(_move(connection, found, stop) for found, stop in moves)
             seq, _ = _head(connection)
-            if moved != len(moves) or (rows and rows[0].seq != seq + 1):
+            if moved != len(moves):
+                raise StoreBusyError(
+                    "a series moved while its events were signed: another worker was here; "
+                    "nothing was appended, run again"
+                )
+            if rows and rows[0].seq != seq + 1:
                 raise FatalError(
                     "the ledger moved while events were signed: two passes wrote at once; "
                     "nothing was appended, run again"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 from typing import TYPE_CHECKING
 
 from anchord.adapters.store.batches import Batches
@@ -17,11 +15,12 @@ from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
-from anchord.adapters.store.serving import Owner, owner_of, serving
+from anchord.adapters.store.rights import FileRights, Held, Rights
+from anchord.adapters.store.rights_postgres import SessionRights
+from anchord.adapters.store.serving import Owner
 from anchord.adapters.store.storage import Storage
 from anchord.adapters.store.tokens import Tokens
 from anchord.adapters.store.watching import Watch
-from anchord.errors import ConfigError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -37,13 +36,14 @@ class SqlStore:
     Args:
         url: SQLAlchemy URL; the schema must be the one this code needs.
         known_uris: calendar URIs that are configured.
+        patience_s: how long `exclusive` waits for its turn.
 
     Raises:
         ConfigError: absent, foreign, older or newer store.
     """
 
-    def __init__(self, url: str, known_uris: Collection[str] = ()) -> None:
-        self._url = url
+    def __init__(self, url: str, known_uris: Collection[str] = (), patience_s: float = 0.0) -> None:
+        self.patience_s = patience_s
         engine = connect(url)
         check_revision(engine, url)
         database = Database(engine, url)
@@ -59,6 +59,9 @@ class SqlStore:
         self.tokens = Tokens(database)
         self.pulls = Pulls(database)
         self.watch = Watch(database, url)
+        path = sqlite_path(url)
+        self._rights: Rights = SessionRights(database, url) if path is None else FileRights(path)
+        self._passing = Held(self._rights.passing)
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""
@@ -66,45 +69,28 @@ class SqlStore:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the right to run passes on this store; the kernel lets go if we are killed.
+        """Hold the right to run passes on this store; it is let go of if we are killed.
+
+        A thread that holds it may take it again.
 
         Raises:
-            StoreBusyError: another process runs a pass.
+            StoreBusyError: another process has it, for longer than `patience_s`.
         """
-        path = sqlite_path(self._url)
-        if path is None:
+        with self._passing(self.patience_s):
             yield
-            return
-        lock = path.with_name(path.name + ".lock")
-        try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ConfigError(
-                f"the lock file {lock} cannot be opened: {error.strerror}; check the folder's "
-                "permissions and free space"
-            ) from error
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                owner = owner_of(path)
-                served = f", perhaps `anchord run` ({owner})" if owner else ""
-                raise StoreBusyError(
-                    f"another anchord works on {path}{served}: wait for its pass to end"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
 
-    def serving(self, now: int) -> AbstractContextManager[None]:
-        """Be this store's one service within the block; see `serving.serving`."""
-        path = sqlite_path(self._url)
-        return contextlib.nullcontext() if path is None else serving(path, now)
+    def serving(self, now: int, *, shared: bool = False) -> AbstractContextManager[None]:
+        """Be this store's one service within the block, or with `shared` one of its workers.
+
+        Raises:
+            StoreBusyError: another service has the store; it is named.
+            ConfigError: several were to share a SQLite store.
+        """
+        return self._rights.serving(now, shared=shared)
 
     def service(self) -> Owner | None:
-        """Return the service that has this store now, if there is one and it can be told."""
-        path = sqlite_path(self._url)
-        return None if path is None else owner_of(path)
+        """Return a service that has this store now, if there is one and it can be told."""
+        return self._rights.service()
 
     def rest(self) -> None:
         """Give back memory; connections are opened again when they are needed."""

@@ -1,0 +1,61 @@
+"""Sources that are looked at again, and outlets for receipts"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def _row_id() -> sa.BigInteger:
+    return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "sources",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("cursor", sa.LargeBinary(), nullable=True),
+        sa.Column("next_at", sa.BigInteger(), nullable=True),
+        sa.Column("looked_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_ok_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("taken", sa.BigInteger(), nullable=False),
+        sa.Column("refused", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_sources")),
+    )
+    op.create_table(
+        "outlets",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("seq", _row_id(), nullable=False),
+        sa.Column("next_attempt_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_ok_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("delivered", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_outlets")),
+    )
+    op.create_table(
+        "outlet_rows",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("seq", _row_id(), autoincrement=False, nullable=False),
+        sa.Column("record_id", _row_id(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_attempt_at", sa.BigInteger(), nullable=True),
+        sa.Column("last_error", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("name", "seq", name=op.f("pk_outlet_rows")),
+    )
+    op.create_index(
+        "ix_outlet_rows_due", "outlet_rows", ["name", "next_attempt_at", "seq"], unique=False
+    )
+    op.create_index(
+        "ix_outlet_rows_record_id", "outlet_rows", ["name", "record_id", "seq"], unique=False
+    )

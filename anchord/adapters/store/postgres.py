@@ -1,0 +1,119 @@
+"""PostgreSQL as the store: how a session is set up, and what its errors mean.
+
+Transactions that write follow each other, as SQLite's do: each first takes one lock of the store.
+So a rule that holds on one database holds on the other, and nothing that was read can have changed
+before what follows from it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from anchord.errors import (
+    AnchordError,
+    ConfigError,
+    DiskError,
+    FatalError,
+    StoreBusyError,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import exc
+
+SPACE = 0x616E6368
+"""First number of anchord's advisory locks; the second is made of the schema and the right."""
+_WRITING_WAITS_S = 30
+_WRITING_IDLES_S = 60
+"""A writer that stops in the middle, as a machine that sleeps does, holds up others this long."""
+_BEGIN_WRITING = (
+    f"SET LOCAL lock_timeout = '{_WRITING_WAITS_S}s';"
+    f"SET LOCAL idle_in_transaction_session_timeout = '{_WRITING_IDLES_S}s';"
+    # A receipt that was confirmed survives a power cut, however the server is set up.
+    "SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local');"
+    f"SELECT pg_advisory_xact_lock({SPACE}, hashtext(current_schema() || 'write'))"
+)
+_DEAD_AFTER = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds
+    "connect_timeout": 10,
+}
+"""How soon a machine that is gone is noticed; rights are held by sessions, so both sides look."""
+_SERVER_LOOKS = (
+    "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 "
+    "-c timezone=UTC"
+)
+_AWAY = ("08", "57P", "40", "53300", "55P03", "57014", "25P03", "25P04")
+"""SQLSTATEs, or their beginnings, after which the same may succeed: no connection, shutdown,
+deadlock, too many clients, lock not available, cancelled, idle too long
+(https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
+_PERSON = ("28", "3D", "42501", "3F")
+"""SQLSTATEs, or their beginnings, that a person must act on: who may connect, where, to do what."""
+_PERSON_WORDS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "password")
+
+
+def engine(url: sa.URL) -> sa.Engine:
+    """Return an engine whose sessions keep anchord's rules.
+
+    Raises:
+        ImportError: the driver is not installed.
+    """
+    given = set(url.query)
+    arguments: dict[str, int | str] = {
+        name: value for name, value in _DEAD_AFTER.items() if name not in given
+    }
+    arguments["application_name"] = application_name()
+    if "options" not in given:
+        arguments["options"] = _SERVER_LOOKS
+    found = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
+    event.listen(found, "begin", _begin)
+    return found
+
+
+def application_name() -> str:
+    """Return how this process names itself to the server, which keeps 63 bytes of it."""
+    return f"anchord {os.getpid()} {platform.node() or '?'}"
+
+
+def _begin(connection: sa.Connection) -> None:
+    if connection.get_execution_options().get("writes"):
+        connection.exec_driver_sql(_BEGIN_WRITING)
+
+
+def mapped(error: exc.DBAPIError, shown: str) -> AnchordError:
+    """Return what an error of the driver means, by consequence.
+
+    Args:
+        error: as SQLAlchemy raises it.
+        shown: the store's address without its password.
+    """
+    text = " ".join(str(error.orig).split())
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None and any(word in text for word in _PERSON_WORDS):
+        state = _PERSON[0]
+    if error.connection_invalidated or state is None or state.startswith(_AWAY):
+        return StoreBusyError(
+            f"the store {shown} does not answer, or let go of us: {text}; what was committed is "
+            "kept, tried again"
+        )
+    if state.startswith(_PERSON):
+        return ConfigError(
+            f"the store {shown} cannot be opened: {text}; check store.url, the password file and "
+            "the rights of its user"
+        )
+    if state.startswith("53"):  # insufficient resources
+        return DiskError(
+            f"the store {shown} has no room: {text}; nothing more is written. Make room on the "
+            "server, then run again: what was confirmed before is kept"
+        )
+    return FatalError(
+        f"the store {shown} failed ({state}): {text}; nothing of this was kept. See the server's "
+        "log, and restore from a backup if the store is damaged"
+    )

@@ -1,0 +1,128 @@
+"""Rights on a PostgreSQL store: advisory locks of a session, which end with its connection.
+
+https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS. Whoever runs passes
+writes through the very session that holds the right. So a process that lost its connection, and
+with it the right, cannot write any more, whatever it believes. A pooler between that hands sessions
+from one client to another breaks this; connect to the server itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.database import mapped_errors
+from anchord.adapters.store.postgres import SPACE
+from anchord.adapters.store.serving import Owner
+from anchord.core.moment import utc
+from anchord.errors import StoreBusyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anchord.adapters.store.connection import Database
+
+_KEY = "CAST(:space AS int), hashtext(current_schema() || CAST(:right AS text))"
+_OWNER = sa.text("""
+    SELECT application_name, client_addr, extract(epoch FROM backend_start)::bigint AS since
+    FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND classid = :space
+      AND objid = hashtext(current_schema() || CAST(:right AS text))::oid
+    ORDER BY backend_start LIMIT 1
+""")
+
+
+class SessionRights:
+    """Rights on a PostgreSQL store.
+
+    Args:
+        database: of the store; within `passing` it writes through the session with the right.
+        url: for messages.
+    """
+
+    def __init__(self, database: Database, url: str) -> None:
+        self._database, self._url = database, url
+
+    @contextlib.contextmanager
+    def passing(self, patience_s: float) -> Iterator[None]:
+        """Hold the right to run passes, and write with nothing else."""
+        with self._held("pass", "pg_try_advisory_lock", patience_s) as connection:
+            if connection is None:
+                raise StoreBusyError(
+                    f"another anchord works on {self._shown()}{self._who('pass')}: wait for its "
+                    "pass to end"
+                )
+            with self._database.writing_through(connection):
+                yield
+
+    @contextlib.contextmanager
+    def serving(self, now: int, *, shared: bool) -> Iterator[None]:
+        """Be the store's one service, or one of its workers."""
+        del now  # the server knows since when
+        function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
+        with self._held("service", function, 1.0) as connection:
+            if connection is None:
+                raise StoreBusyError(
+                    f"{self._shown()} is served already{self._who('service')}: `anchord run` "
+                    "alone, or any number of `anchord worker`; stop the other first"
+                )
+            yield
+
+    def service(self) -> Owner | None:
+        """Return the service, or the oldest worker, that has this store now."""
+        with self._database.reading() as connection:
+            return _owner(connection, "service")
+
+    @contextlib.contextmanager
+    def _held(self, right: str, function: str, patience_s: float) -> Iterator[sa.Connection | None]:
+        """Hold an advisory lock on a session of its own; give None when it did not come free."""
+        with mapped_errors(self._url):
+            connection = self._database.engine.connect()
+        try:
+            with mapped_errors(self._url):
+                taken = _take(connection, right, function, patience_s)
+            yield connection if taken else None
+        finally:
+            # The lock must not outlive the block in a pooled session, whatever happened in it.
+            connection.invalidate()
+            connection.close()
+
+    def _who(self, right: str) -> str:
+        with self._database.reading() as connection:
+            owner = _owner(connection, right)
+        return f" ({owner})" if owner else ""
+
+    def _shown(self) -> str:
+        return sa.make_url(self._url).render_as_string(hide_password=True)
+
+
+def _take(connection: sa.Connection, right: str, function: str, patience_s: float) -> bool:
+    with connection.begin():
+        query = sa.text(f"SELECT {function}({_KEY})")
+        if connection.execute(query, {"space": SPACE, "right": right}).scalar():
+            return True
+    if patience_s <= 0:
+        return False
+    try:
+        with connection.begin():
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(int(patience_s * 1000), 1)}")
+            query = sa.text(f"SELECT {function.replace('_try', '')}({_KEY})")
+            connection.execute(query, {"space": SPACE, "right": right})
+    except sa.exc.OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != "55P03":  # lock_not_available
+            raise
+        return False
+    return True
+
+
+def _owner(connection: sa.Connection, right: str) -> Owner | None:
+    row = connection.execute(_OWNER, {"space": SPACE, "right": right}).first()
+    if row is None:
+        return None
+    _, _, rest = str(row.application_name).partition(" ")
+    pid, _, host = rest.partition(" ")
+    return Owner(int(pid) if pid.isdigit() else 0, host or str(row.client_addr), utc(row.since))
