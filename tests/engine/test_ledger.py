@@ -119,7 +119,7 @@ def test_another_writer_is_noticed_and_nothing_is_appended(world):
         real(moves, rows)
 
     store.ledger.append = behind_our_back
-    with pytest.raises(StoreBusyError, match="another worker was here"):
+    with pytest.raises(FatalError, match="two passes wrote at once"):
         go()
     go.judge()
     assert store.ledger.head()[0] == 3

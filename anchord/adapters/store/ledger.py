@@ -105,14 +105,14 @@ class Ledger:
         with self._database.writing() as connection:
             moved = sum(_move(connection, found, stop) for found, stop in moves)
             seq, _ = _head(connection)
-            if moved != len(moves):
-                raise StoreBusyError(
-                    "a series moved while its events were signed: another worker was here; "
-                    "nothing was appended, run again"
-                )
             if rows and rows[0].seq != seq + 1:
                 raise FatalError(
                     "the ledger moved while events were signed: two passes wrote at once; "
+                    "nothing was appended, run again"
+                )
+            if moved != len(moves):
+                raise StoreBusyError(
+                    "a series moved while its events were signed: another worker was here; "
                     "nothing was appended, run again"
                 )
             values = [

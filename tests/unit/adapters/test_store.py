@@ -305,7 +305,7 @@ def test_a_row_that_does_not_follow_the_last_is_not_appended(store, rows):
         store.ledger.append([(series, 1)], [row(seq) for seq in rows])
     assert store.ledger.open_series() == [series]
     store.ledger.append([(series, 1)], [row(1)])
-    with pytest.raises(FatalError):
+    with pytest.raises(StoreBusyError):
         store.ledger.append([(series, 1)], [row(2)])
     assert store.ledger.head()[0] == 1
 
@@ -316,7 +316,7 @@ def test_a_series_that_was_cut_takes_no_more_rows(store):
     store.batches.change([BatchChange(batch_id=1, series=(new_series(2),))])
     (series,) = store.ledger.open_series()
     store.batches.change([BatchChange(batch_id=1, cut_series=(series.id,))])
-    with pytest.raises(FatalError):
+    with pytest.raises(StoreBusyError):
         store.ledger.append([(series, 2)], [row(1), row(2, 2)])
     assert store.ledger.head() == (0, bytes(32))
 
