@@ -120,10 +120,10 @@ class Batches:
             return [to_batch(row) for row in connection.execute(query)]
 
     def due_checks(self, now: int, limit: int = 1000) -> list[Batch]:
-        """Return batches whose attestations are to be checked against headers now."""
+        """Return batches whose attestations are to be checked against headers now; none parked."""
         query = (
             sa.select(batches)
-            .where(batches.c.next_check_at <= now)
+            .where(batches.c.next_check_at <= now, batches.c.state != BatchState.PARKED.value)
             .order_by(batches.c.next_check_at, batches.c.id)
             .limit(limit)
         )

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from anchord.adapters.store import adoption
 from anchord.adapters.store.connection import Database
 from anchord.adapters.store.leaves import to_batch
+from anchord.adapters.store.parked import is_asked_for, of_live_batch
 from anchord.adapters.store.schema import (
     batch_pendings,
     batches,
@@ -80,11 +81,11 @@ class Calls:
             repeat(connection, batch_id, url, now, quiet_s)
 
     def due_submissions(self, now: int) -> list[Submission]:
-        """Return the intents whose time has come."""
+        """Return the intents whose time has come; none of parked batches."""
         query = (
             sa.select(submissions, batches.c.root)
             .join(batches, batches.c.id == submissions.c.batch_id)
-            .where(submissions.c.next_attempt_at <= now)
+            .where(submissions.c.next_attempt_at <= now, of_live_batch(submissions.c.batch_id))
             .order_by(submissions.c.next_attempt_at, submissions.c.id)
         )
         with self._database.reading() as connection:
@@ -154,10 +155,10 @@ class Calls:
             _health(connection, submission.calendar, now, error)
 
     def due_pendings(self, now: int, uris: Sequence[str], limit: int) -> list[Pending]:
-        """Return commitments to ask for now, of configured calendars only."""
+        """Return commitments to ask for now: of configured calendars, for batches not parked."""
         query = (
             sa.select(pendings)
-            .where(pendings.c.next_attempt_at <= now, pendings.c.uri.in_(list(uris)))
+            .where(pendings.c.next_attempt_at <= now, is_asked_for(uris))
             .order_by(pendings.c.next_attempt_at, pendings.c.id)
             .limit(limit)
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import sqlalchemy as sa
 
+from anchord.adapters.store.parked import is_asked_for, of_live_batch
 from anchord.adapters.store.schema import (
     batch_pendings,
     batches,
@@ -17,6 +18,7 @@ from anchord.adapters.store.schema import (
     submissions,
     tokens,
 )
+from anchord.core.model import BatchState
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -116,12 +118,13 @@ class Counts:
             return connection.execute(query).scalar()
 
     def next_moment(self) -> int | None:
-        """Return the earliest time at which anything is due."""
+        """Return the earliest time at which anything is due; what is parked is never due."""
+        live = batches.c.state != BatchState.PARKED.value
         queries = [
-            sa.select(sa.func.min(submissions.c.next_attempt_at)),
-            sa.select(sa.func.min(pendings.c.next_attempt_at)).where(self._asked()),
-            sa.select(sa.func.min(batches.c.next_check_at)),
-            sa.select(sa.func.min(tokens.c.next_attempt_at)),
+            _first(submissions.c.next_attempt_at, of_live_batch(submissions.c.batch_id)),
+            _first(pendings.c.next_attempt_at, is_asked_for(self._known_uris)),
+            _first(batches.c.next_check_at, live),
+            _first(tokens.c.next_attempt_at, of_live_batch(tokens.c.batch_id)),
         ]
         with self._database.reading() as connection:
             moments = [connection.execute(query).scalar() for query in queries]
@@ -130,7 +133,7 @@ class Counts:
     def waits(self, limit: int = 20, batch_id: int | None = None) -> list[Wait]:
         """Return what is waited for, soonest first: of one batch, or of all.
 
-        Of all, only what somebody is asked for; of one batch, also what nobody is asked for,
+        Of all, only what somebody is asked for, nothing parked; of one batch, also the others,
         with the status "stranger" and no next attempt.
         """
         submit = sa.select(submissions).where(submissions.c.next_attempt_at.is_not(None))
@@ -140,7 +143,8 @@ class Counts:
             .where(pendings.c.next_attempt_at.is_not(None))
         )
         if batch_id is None:
-            upgrade = upgrade.where(self._asked())
+            submit = submit.where(of_live_batch(submissions.c.batch_id))
+            upgrade = upgrade.where(self._asked(), of_live_batch(batch_pendings.c.batch_id))
         else:
             submit = submit.where(submissions.c.batch_id == batch_id)
             upgrade = upgrade.where(batch_pendings.c.batch_id == batch_id)
@@ -171,6 +175,12 @@ class Counts:
             row.batch_id, "upgrade", row.uri, row.status, row.detail, row.attempts,
             row.next_attempt_at,
         )  # fmt: skip
+
+
+def _first(moment: sa.Column[Any], where: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Return the query for the earliest moment; its index is read in order, up to the first hit."""
+    query = sa.select(moment).where(moment.is_not(None), where)
+    return query.order_by(moment).limit(1)
 
 
 def _submission(row: Any) -> Wait:

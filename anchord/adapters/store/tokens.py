@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.parked import of_live_batch
 from anchord.adapters.store.schema import tokens
 from anchord.ports.log import AuthorityHealth, StoredToken
 
@@ -22,8 +23,10 @@ class Tokens:
         self._database = database
 
     def due(self, now: int) -> list[StoredToken]:
-        """Return intents whose time has come, oldest batch first."""
-        return self._many(tokens.c.next_attempt_at <= now)
+        """Return intents whose time has come, oldest batch first; none of parked batches."""
+        return self._many(
+            sa.and_(tokens.c.next_attempt_at <= now, of_live_batch(tokens.c.batch_id))
+        )
 
     def of_batch(self, batch_id: int) -> list[StoredToken]:
         """Return the tokens and intents of a batch, by address."""
