@@ -65,6 +65,14 @@ def engine(url: sa.URL) -> sa.Engine:
     Raises:
         ImportError: the driver is not installed.
     """
+    arguments = session_arguments(url)
+    found = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
+    event.listen(found, "begin", _begin)
+    return found
+
+
+def session_arguments(url: sa.URL) -> dict[str, int | str]:
+    """Return what a session is opened with beside the address; what the address says is kept."""
     given = set(url.query)
     arguments: dict[str, int | str] = {
         name: value for name, value in _DEAD_AFTER.items() if name not in given
@@ -72,9 +80,7 @@ def engine(url: sa.URL) -> sa.Engine:
     arguments["application_name"] = application_name()
     if "options" not in given:
         arguments["options"] = _SERVER_LOOKS
-    found = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
-    event.listen(found, "begin", _begin)
-    return found
+    return arguments
 
 
 def application_name() -> str:

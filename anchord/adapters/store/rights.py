@@ -39,6 +39,10 @@ class Rights(Protocol):
         """Return a service that has this store now, if there is one and it can be told."""
         ...
 
+    def turn(self, name: str) -> AbstractContextManager[Callable[[], None]]:
+        """Be the only worker that does `name`; gives what raises once the turn is lost."""
+        ...
+
 
 class Held:
     """Lets one thread take a right again within its own block: a stage does not ask who calls it.
@@ -115,11 +119,23 @@ class FileRights:
             ConfigError: several were to share it, which a file cannot bear.
         """
         if shared:
-            raise ConfigError(
-                f"workers need a PostgreSQL store, and {self._path} is a SQLite file: serve it "
-                "with `anchord run`, or move it with `anchord migrate-store`"
-            )
+            raise self._not_shared()
         return serving(self._path, now)
+
+    def turn(self, name: str) -> AbstractContextManager[Callable[[], None]]:
+        """Refuse: turns are taken by workers.
+
+        Raises:
+            ConfigError: always.
+        """
+        del name
+        raise self._not_shared()
+
+    def _not_shared(self) -> ConfigError:
+        return ConfigError(
+            f"workers need a PostgreSQL store, and {self._path} is a SQLite file: serve it "
+            "with `anchord run`, or move it with `anchord migrate-store`"
+        )
 
     def service(self) -> Owner | None:
         """Return the service that has this store now."""

@@ -20,7 +20,7 @@ from anchord.core.moment import utc
 from anchord.errors import StoreBusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from anchord.adapters.store.connection import Database
 
@@ -76,6 +76,26 @@ class SessionRights:
         """Return the service, or the oldest worker, that has this store now."""
         with self._database.reading() as connection:
             return _owner(connection, "service")
+
+    @contextlib.contextmanager
+    def turn(self, name: str) -> Iterator[Callable[[], None]]:
+        """Be the only worker that does `name`.
+
+        The server lets go of it with the session, so it is asked before what must not be done by
+        two.
+        """
+        with self._held(f"turn {name}", "pg_try_advisory_lock", 0) as connection:
+            if connection is None:
+                raise StoreBusyError(
+                    f"another worker does {name}: it has its turn{self._who(f'turn {name}')}"
+                )
+            yield lambda: self._ask(connection)
+
+    def _ask(self, connection: sa.Connection) -> None:
+        if connection.invalidated:
+            raise StoreBusyError("the turn was lost with its connection; another worker goes on")
+        with mapped_errors(self._url), connection.begin():
+            connection.exec_driver_sql("SELECT 1")
 
     @contextlib.contextmanager
     def _held(self, right: str, function: str, patience_s: float) -> Iterator[sa.Connection | None]:

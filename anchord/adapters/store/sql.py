@@ -23,7 +23,7 @@ from anchord.adapters.store.tokens import Tokens
 from anchord.adapters.store.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from anchord.core.model import Adoption, Document, Record
@@ -91,6 +91,15 @@ class SqlStore:
     def service(self) -> Owner | None:
         """Return a service that has this store now, if there is one and it can be told."""
         return self._rights.service()
+
+    def turn(self, name: str) -> AbstractContextManager[Callable[[], None]]:
+        """Be the only worker that does `name` in the block; gives what asks whether it still is.
+
+        Raises:
+            StoreBusyError: another worker has its turn, or this one was lost.
+            ConfigError: a SQLite store, which workers cannot share.
+        """
+        return self._rights.turn(name)
 
     def rest(self) -> None:
         """Give back memory; connections are opened again when they are needed."""
