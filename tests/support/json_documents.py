@@ -19,7 +19,7 @@ from anchord.core.canonical import read_record
 from anchord.core.claims import TARGETS
 from anchord.core.key_document import to_document
 from anchord.core.model import BatchChange
-from anchord.core.storage import CaptureChange, CaptureState
+from anchord.core.storage import CaptureChange, CaptureState, FileChange, FileState
 from anchord.sandbox.run import Sandbox
 from support.evidence import body_of, bundle_with, sign, withdrawal
 from support.old_store import at_first_schema
@@ -72,6 +72,7 @@ class Story:
         self._headers()
         self._look_after()
         self._keys()
+        self._set_aside()
         self._park()
         self._leave_out()
         self._drive()
@@ -232,6 +233,21 @@ class Story:
         self.tell("restore", file, str(self.folder / "restored"))
         self.tell("db status")
         self.tell("db upgrade")
+
+    def _set_aside(self) -> None:
+        """Set aside work that is taken for open once more."""
+        with open_app(str(self.config)) as app:
+            tables = app.store.storage
+            app.store.batches.change([BatchChange(batch_id=1, columns={"state": "submitted"})])
+            (capture, *_) = tables.captures.of_record(1)
+            waiting = {"state": CaptureState.WAITING}
+            tables.captures.change([CaptureChange(capture=capture, columns=waiting)])
+            (file,) = tables.items.in_state((FileState.STORED,), 1)
+            packed = {"state": FileState.PACKED}
+            tables.items.change([FileChange(file=file, columns=packed)])
+        work = ("1", capture.url, f"{file.identifier}/{file.name}", "99")
+        self.tell("park", *work, "--reason", "why", code=1)
+        self.tell("retry", "1", "2507.99999", code=1)
 
     def _park(self) -> None:
         with open_app(str(self.config)) as app:

@@ -124,6 +124,12 @@ class Captures:
         with self._database.reading() as connection:
             return [to_capture(row) for row in connection.execute(query)]
 
+    def of_url(self, url: str) -> list[Capture]:
+        """Return the captures of an address, the oldest first. Reads every row: for people only."""
+        query = sa.select(table).where(table.c.url == url).order_by(table.c.id)
+        with self._database.reading() as connection:
+            return [to_capture(row) for row in connection.execute(query)]
+
     def next_moment(self, states: Collection[CaptureState]) -> int | None:
         """Return when the next capture in one of the states is due."""
         with self._database.reading() as connection:

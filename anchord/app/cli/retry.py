@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import emit_json
+from anchord.app.cli.output import emit_json, printable
+from anchord.app.cli.set_aside import batch_number, find_work
 from anchord.app.cli.storage_words import lane_words
 from anchord.app.wiring import open_app
 from anchord.core.model import BatchState
+from anchord.core.storage import CaptureState, FileState
+from anchord.errors import RefusedError
 
 if TYPE_CHECKING:
+    from anchord.app.cli.set_aside import Work
     from anchord.app.wiring import App
 
 
 @click.command(short_help="Bring parked work back.")
-@click.argument("batch", nargs=-1, type=int, metavar="[BATCH]...")
+@click.argument("work", nargs=-1, metavar="[BATCH|RECORD|URL|ITEM/FILE]...")
 @click.option("--all", "everything", is_flag=True, help="Every parked batch.")
 @click.option(
     "--archive",
@@ -27,51 +31,92 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     config_path: str | None,
-    batch: tuple[int, ...],
+    work: tuple[str, ...],
     everything: bool,
     archive: bool,
     as_json: bool,
 ) -> int:
     """Bring parked work back: the next pass tries it anew.
 
-    BATCH is the number `anchord status` shows. Nothing is lost by trying, but mend first what
-    the alert of `anchord status` is about: an archive that is asked on against its will blocks
-    addresses and accounts.
+    Names are those `anchord status` shows, and those `anchord park` takes. Nothing is lost by
+    trying, but mend first what the alert of `anchord status` is about: an archive that is asked on
+    against its will blocks addresses and accounts.
 
     Exit code: 0 all are back, 1 one of them is not parked.
     """
-    if (bool(batch) and everything) or not (batch or everything or archive):
-        raise click.UsageError(
-            "name parked batches (see `anchord status`), or say --all or --archive"
-        )
+    if (bool(work) and everything) or not (work or everything or archive):
+        raise click.UsageError("name parked work (see `anchord status`), or say --all or --archive")
+    document: dict[str, Any] = {
+        "retried": [], "not_parked": [], "captures": 0, "files": 0, "lanes": [],
+    }  # fmt: skip
     with open_app(config_path) as app, app.store.exclusive():
-        parked = {found.id for found in app.store.batches.in_state(BatchState.PARKED)}
-        chosen = sorted(parked if everything else parked & set(batch))
-        unknown = sorted(set(batch) - parked)
-        for number in chosen:
-            app.store.batches.unpark(number, app.clock.now())
-        revived = _revive(app) if archive else {"captures": 0, "files": 0, "lanes": []}
+        for text in dict.fromkeys(work):
+            _retry(app, text, document)
+        if everything:
+            for batch in app.store.batches.in_state(BatchState.PARKED):
+                _back(app, batch.id, document)
+        if archive:
+            _revive(app, document)
+    document["retried"].sort()
     if as_json:
-        emit_json({"retried": chosen, "not_parked": unknown, **revived})
+        emit_json(document)
     else:
-        _tell(chosen, revived, archive=archive, batches=bool(batch) or everything)
-    for number in unknown:
-        click.echo(f"batch {number} is not parked", err=True)
-    return 1 if unknown else 0
+        _tell(document, archive=archive, batches=bool(work) or everything)
+    for name in document["not_parked"]:
+        click.echo(f"{_named(name)} is not parked", err=True)
+    return 1 if document["not_parked"] else 0
 
 
-def _revive(app: App) -> dict[str, Any]:
+def _retry(app: App, text: str, document: dict[str, Any]) -> None:
+    """Bring back what one name means; one that is not parked is noted."""
+    try:
+        done = _bring_back(app, find_work(app, text, parked=True), document)
+    except RefusedError:
+        done = False
+    if not done:
+        number = batch_number(text)
+        document["not_parked"].append(text if number is None else number)
+
+
+def _bring_back(app: App, found: Work, document: dict[str, Any]) -> bool:
+    from anchord.engine.reviving import revive_captures, revive_files
+
+    tables, now = app.store.storage, app.clock.now()
+    batches = [one for one in found.batches if one.state is BatchState.PARKED]
+    captures = [one for one in found.captures if one.state is CaptureState.PARKED]
+    files = [one for one in found.files if one.state is FileState.PARKED]
+    for batch in batches:
+        _back(app, batch.id, document)
+    document["captures"] += revive_captures(tables, captures, now)
+    document["files"] += revive_files(tables, files, now)
+    return bool(batches or captures or files)
+
+
+def _back(app: App, number: int, document: dict[str, Any]) -> None:
+    app.store.batches.unpark(number, app.clock.now())
+    document["retried"].append(number)
+
+
+def _revive(app: App, document: dict[str, Any]) -> None:
     from anchord.engine.reviving import revive
 
     done = revive(app.store.storage, app.clock.now())
-    return {"captures": done.captures, "files": done.files, "lanes": list(done.lanes)}
+    document["captures"] += done.captures
+    document["files"] += done.files
+    document["lanes"] = list(done.lanes)
 
 
-def _tell(chosen: list[int], revived: dict[str, Any], *, archive: bool, batches: bool) -> None:
+def _named(name: str | int) -> str:
+    return f"batch {name}" if isinstance(name, int) else printable(name)
+
+
+def _tell(document: dict[str, Any], *, archive: bool, batches: bool) -> None:
     if batches:
-        click.echo(f"{len(chosen)} batch(es) brought back")
+        click.echo(f"{len(document['retried'])} batch(es) brought back")
+    if archive or document["captures"] or document["files"]:
+        back = f"{document['captures']:,} capture(s) and {document['files']:,} file(s) back"
+        click.echo(back)
+    for name in document["lanes"]:
+        click.echo(f"open again: {lane_words(name)}")
     if archive:
-        click.echo(f"{revived['captures']:,} capture(s) and {revived['files']:,} file(s) back")
-        for name in revived["lanes"]:
-            click.echo(f"open again: {lane_words(name)}")
         click.echo("Next: anchord archive check, then anchord run-once", err=True)

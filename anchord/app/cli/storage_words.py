@@ -75,6 +75,7 @@ _CODES = {
     "dark": "the item was taken down",
     "foreign": "the item belongs to somebody else",
     "name-taken": "the item holds another file of this name",
+    "set-aside": "set aside by hand",
 }
 """What codes mean where the service gave no words; see `anchord.core.capture_words`."""
 

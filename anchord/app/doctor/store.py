@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anchord.app.doctor.result import Result, fail, failed, ok, skipped, warn
+from anchord.core.model import BatchState
+from anchord.engine.parking import is_by_hand
 from anchord.errors import AnchordError, FatalError
 
 if TYPE_CHECKING:
@@ -66,9 +68,17 @@ def _work(patient: Patient) -> Iterator[Result]:
         check_chain(patient.as_store, chain_name(patient.config.headers.network))
     except AnchordError as error:
         yield failed("store: chain", error, "set headers.network back")
-    parked = patient.store.counts.batches_by_state().get("parked", 0)
-    if parked:
+    yield from _parked(patient)
+
+
+def _parked(patient: Patient) -> Iterator[Result]:
+    """Tell what waits for a person; what a person set aside waits for nobody."""
+    parked = patient.store.batches.in_state(BatchState.PARKED)
+    by_hand = sum(is_by_hand(batch) for batch in parked)
+    if len(parked) > by_hand:
         yield fail(
-            "store: parked", f"{parked:,} batch(es) wait for a person",
+            "store: parked", f"{len(parked) - by_hand:,} batch(es) wait for a person",
             "`anchord status` tells why; mend it, then anchord retry",
         )  # fmt: skip
+    if by_hand:
+        yield ok("store: set aside", f"{by_hand:,} batch(es), by hand: see `anchord status`")
