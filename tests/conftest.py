@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.shared import SHARED
 
-pytest_plugins = ["support.skips"]
+pytest_plugins = ["support.skips", "support.both_stores"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,6 @@ from opentimestamps.core.op import OpAppend, OpPrepend, OpSHA256
 from opentimestamps.core.serialize import BytesSerializationContext
 from opentimestamps.core.timestamp import Timestamp, make_merkle_tree
 
-from anchord.adapters.store.database import create
 from anchord.adapters.store.sql import SqlStore
 from anchord.core.checkpoint import parse_text
 from anchord.core.header import Header, block_hash, parse_header, target_of
@@ -28,6 +27,7 @@ from anchord.core.network import REGTEST
 from anchord.engine.parts import Parts, Policy
 from anchord.errors import AnchordError, ConfigError
 from anchord.ports import NotYet, PendingPoint, Submitted, Tip, Upgraded
+from support.stores import made
 
 START = 1_722_513_600
 """2024-08-01T12:00:00Z: when tests begin; in the past of any machine that runs them."""
@@ -370,9 +370,7 @@ def make_parts(
 
 def open_store(folder: Path, known_uris: Sequence[str] = (URI_A, URI_B)) -> SqlStore:
     """Open the store in `folder`, made when it is not there yet."""
-    url = f"sqlite:///{folder / 'anchord.db'}"
-    create(url)
-    return SqlStore(url, known_uris)
+    return SqlStore(made(folder), known_uris)
 
 
 def _no_other_key(key_id: str) -> Any:

@@ -132,11 +132,11 @@ class Cluster:
         """Return the URL of `store.url`."""
         return f"postgresql://{self.name}@127.0.0.1:{self.port}/{database}"
 
-    def empty(self) -> str:
-        """Make a database with nothing in it; return its URL."""
+    def empty(self, like: str = "template1") -> str:
+        """Make a database with nothing in it, or what `like` has; return its URL."""
         self._made += 1
         name = f"anchord_{self._made}"
-        self.execute("postgres", f'CREATE DATABASE "{name}"')
+        self.execute("postgres", f'CREATE DATABASE "{name}" TEMPLATE "{like}"')
         return self.url(name)
 
     def execute(self, database: str, statement: str) -> list[tuple]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -61,11 +60,7 @@ class Workshop:
     def __init__(
         self, folder: Path, template: Path | None = None, spool: Any = None, **policy: Any
     ) -> None:
-        if template is not None:
-            shutil.copy(template, folder / "anchord.db")
-            store: Any = SqlStore(f"sqlite:///{folder / 'anchord.db'}", ())
-        else:
-            store = open_store(folder)
+        store = open_store(folder)
         self.signer = FakeSigner()
         self.parts = make_parts(folder, store=store, signer=self.signer)
         self.clock = FakeClock(START - START % DAY_S + 3_600)

@@ -1,0 +1,74 @@
+"""Where tests keep their stores: in SQLite files, or in databases of one PostgreSQL server.
+
+A test marked `both_stores` runs once on each. Tests name folders; which database is behind a
+folder's store is decided here. `TEST_STORE=postgres` puts every other test on PostgreSQL, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.database import create
+from support.postgres import Cluster
+
+SQLITE, POSTGRES = "sqlite", "postgres"
+_addresses: dict[Path, str] = {}
+_kept_in = [os.environ.get("TEST_STORE", SQLITE)]
+
+
+def keep_in(kind: str | None) -> str:
+    """Let stores be kept in SQLite or PostgreSQL from now on; None: as the suite was told."""
+    _kept_in[0] = kind or os.environ.get("TEST_STORE", SQLITE)
+    return _kept_in[0]
+
+
+@cache
+def server() -> Cluster:
+    """Return the server that all tests share; it is started when the first one asks."""
+    cluster = Cluster()
+    atexit.register(cluster.close)
+    cluster.start()
+    return cluster
+
+
+def address(folder: Path, name: str = "anchord.db") -> str:
+    """Return the URL of a folder's store, whether it is made or not."""
+    path = folder / name
+    if _kept_in[0] == SQLITE:
+        return f"sqlite:///{path}"
+    if path not in _addresses:
+        _addresses[path] = server().empty()
+    return _addresses[path]
+
+
+def made(folder: Path, name: str = "anchord.db") -> str:
+    """Return the URL of a folder's store, which is made in no time when it is not there yet."""
+    path = folder / name
+    if _kept_in[0] == SQLITE:
+        if not path.exists():
+            shutil.copy(_first_file(), path)
+    elif path not in _addresses:
+        _addresses[path] = server().empty(_first_database())
+    return address(folder, name)
+
+
+@cache
+def _first_file() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="anchord-first-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    create(f"sqlite:///{folder / 'anchord.db'}")
+    return folder / "anchord.db"
+
+
+@cache
+def _first_database() -> str:
+    url = server().empty()
+    create(url)
+    return str(sa.make_url(url).database)
