@@ -16,6 +16,8 @@ import msgspec
 
 from anchord.app.archive_config import ArchiveConfig, check_archive
 from anchord.app.config_environment import given, laid_over, variable
+from anchord.app.fleet_config import FleetConfig
+from anchord.app.metrics.address import host_and_port
 from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.errors import ConfigError
 
@@ -170,6 +172,9 @@ class ServiceConfig(Section, frozen=True, kw_only=True):
     storing_every_s: Seconds = 5.0
     """Of `anchord run`: seconds between two looks for answers of the Internet Archive, and calls
     that are due."""
+    metrics: str = ""
+    """Address at which `anchord run` and `anchord worker` show Prometheus metrics, e.g.
+    `127.0.0.1:9464`; a port alone is on loopback. Empty: none are shown."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -182,6 +187,7 @@ class Config(Section, frozen=True, kw_only=True):
     ledger: LedgerConfig = msgspec.field(default_factory=LedgerConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     service: ServiceConfig = msgspec.field(default_factory=ServiceConfig)
+    fleet: FleetConfig = msgspec.field(default_factory=FleetConfig)
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -271,6 +277,8 @@ def _check(config: Config, file: Path) -> None:
         if wrong:
             raise ConfigError(f"{file}: {message}")
     try:
+        if config.service.metrics:
+            host_and_port(config.service.metrics)
         check_archive(config.archive)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None

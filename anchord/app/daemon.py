@@ -19,6 +19,7 @@ from anchord import __version__
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.service.logs import tell
 from anchord.app.service.metronome import Metronome
+from anchord.app.service.monitoring import monitored
 from anchord.app.service.notify import Notifier
 from anchord.app.service.session import longest_timeout
 from anchord.app.service.signals import Signals
@@ -68,6 +69,7 @@ class Daemon:
             signals = stack.enter_context(Signals())
             self._ended = threading.Event()
             self._work = Work(self._loaded, self._notifier, signals.wake)
+            stack.enter_context(monitored(lambda: self._work.loaded, self._work.tally))
             self._begin()
             self._wait(signals)
             self._stop(signals)

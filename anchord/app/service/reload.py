@@ -15,8 +15,9 @@ FIXED = (
     ("signer", "signer_id"),
     ("ledger", "origin"),
     ("headers", "network"),
+    ("service", "metrics"),
 )
-"""What the service holds on to from its start: whose records these are, and who signs."""
+"""What the service holds on to from its start: whose records these are, who signs, its address."""
 
 
 def renewed(old: Loaded, new: Loaded) -> tuple[Loaded, list[str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from anchord.app.cli import storage
 from anchord.app.config import load
+from anchord.app.metrics.tally import Tally
 from anchord.app.service.agenda import Agenda
 from anchord.app.service.clock import ClockWatch
 from anchord.app.service.guard import Guard, StopNow
@@ -54,9 +55,16 @@ class Work:
         """Set by any thread: the stage at work stops at its next item, and nothing is begun."""
         self._loaded, self._notifier = loaded, notifier
         self.guard = Guard(on_end)
+        self.tally = Tally()
+        """What was done, for monitoring."""
         self._clock = ClockWatch(wall)
         self._session = Session(loaded, self._progress)
         self._agenda = Agenda(self._session)
+
+    @property
+    def loaded(self) -> Loaded:
+        """The configuration as it is now, with its file."""
+        return self._loaded
 
     @property
     def config(self) -> Config:
@@ -82,6 +90,7 @@ class Work:
         if self.stop.is_set():
             return
         self.guard(name, work)
+        self.tally.looked(paused=self.guard.paused is not None)
         self._notifier.beat()
         if self.guard.ended_by is None:
             self._notifier.status(self._status())
@@ -116,11 +125,12 @@ class Work:
     # ------------------------------------------------------------------ words
 
     def _tell(self, event: str, report: PassReport, began: float) -> None:
-        """Log what was done, on one line; nothing is no news."""
+        """Count what was done, and log it on one line; nothing is no news."""
+        seconds = time.monotonic() - began
+        self.tally.made(event, report, seconds)
         words = words_of(report)
         if not words:
             return
-        seconds = time.monotonic() - began
         level = logging.WARNING if report.failed_calls else logging.INFO
         tell(level, event, f"{event}: {words} ({seconds:.1f} s)", seconds=round(seconds, 3),
              **facts(report))  # fmt: skip
