@@ -61,14 +61,22 @@ def page_of(url: str, contains: str, fields: Mapping[str, str]) -> Page | None:
     """
     filled = _fill(url, {name: _quoted(value) for name, value in fields.items()})
     text = _fill(contains, fields)
-    lawful = None if filled is None else _URL.fullmatch(filled)
-    if filled is None or text is None or lawful is None or len(filled) > _LONGEST:
+    page = None if filled is None else own_page(filled)
+    if page is None or text is None:
+        return None
+    return msgspec.structs.replace(page, contains=text or None)
+
+
+def own_page(url: str) -> Page | None:
+    """Return the page of a whole URL; None when it is no lawful one."""
+    lawful = _URL.fullmatch(url)
+    if lawful is None or len(url) > _LONGEST:
         return None
     path = (lawful[2] or "").partition("?")[0]
     # A name such as "../x" would lead to another page of the host than the template says.
     if any(part in {".", ".."} for part in path.split("/")):
         return None
-    return Page(filled, lawful[1].lower(), text or None)
+    return Page(url, lawful[1].lower(), None)
 
 
 def directory_of(url: str) -> str:

@@ -38,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source_version: int | None = None
     label: str | None = None
     """What people call it: a file name. Never part of anything signed."""
+    url: str | None = None
+    """Its own page, to be captured; None: what is captured follows from the configuration."""
 
 
 class Adoption(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.keyring import Keyring
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from anchord.ports import Calendar, HeaderSource, Signer
     from anchord.ports.authority import TimestampAuthority
+    from anchord.ports.outlet import Outlet
+    from anchord.ports.source import Source
     from anchord.ports.store import Store
 
 
@@ -63,6 +67,12 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Told (stage, done, total) while a stage works."""
     authorities: Sequence[TimestampAuthority] = ()
     """Time-stamping authorities that give batches tokens."""
+    sources: Sequence[Source] = ()
+    """Where records come from by themselves."""
+    keyring: Callable[[], Keyring] = lambda: Keyring({})
+    """Public keys that bundles from sources are held against, and that go into bundles."""
+    outlets: Sequence[Outlet] = ()
+    """Where receipts go by themselves."""
 
     @property
     def by_url(self) -> Mapping[str, Calendar]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.engine import anchoring, checking, continuity, ledger, tokens
+from anchord.engine import (
+    anchoring,
+    checking,
+    continuity,
+    delivering,
+    ledger,
+    receiving,
+    tokens,
+)
 from anchord.engine.checkpointing import checkpoint_if_due
 
 if TYPE_CHECKING:
@@ -35,12 +43,16 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Calls to calendars and time-stamping authorities that failed and will be repeated."""
     problems: dict[str, str] = {}
     """What header sources that could not answer said, by name."""
+    received: receiving.Received | None = None
+    """What came from sources; None: none is configured."""
     stored: ArchiveReport | None = None
     """What was done at the Internet Archive; None: nothing can be, see `anchord status`."""
+    delivered: delivering.Delivered | None = None
+    """What was handed over to outlets; None: none is configured."""
 
 
 def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> PassReport:
-    """Seal, submit, upgrade, check, sign, store, sign. Nothing is written when nothing is due.
+    """Receive, seal, submit, upgrade, check, sign, store, sign; write nothing when nothing is due.
 
     Calls to the Internet Archive may still be in flight when it returns; see `run_storing`.
 
@@ -49,6 +61,7 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         ConfigError: the configuration names another chain than the store's events.
         FatalError: the store contradicts itself; nothing was signed on its word.
     """
+    received = receiving.receive(parts, now) if parts.sources else None
     with parts.store.exclusive():
         continuity.check_chain(parts.store, parts.policy.chain)
         continuity.heal_clock(parts, now)
@@ -71,6 +84,7 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         stored = None if archiving is None else archiving.step(now)
         signed += ledger.append_all(parts, now)
         checkpoint_if_due(parts, now)
+        delivered = delivering.deliver(parts, now) if parts.outlets else None
     return PassReport(
         sealed=0 if batch is None else batch.size,
         batch_id=None if batch is None else batch.id,
@@ -80,7 +94,9 @@ def run_pass(parts: Parts, now: int, archiving: Archiving | None = None) -> Pass
         signed=signed,
         failed_calls=failed + submitting.failed + stamping.failed,
         problems=problems,
+        received=received,
         stored=stored,
+        delivered=delivered,
     )
 
 

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from anchord.core.model import (
+        Adoption,
         Batch,
         BatchChange,
         BatchState,
+        Document,
         NewSeries,
         Pending,
+        Record,
         Series,
         SignedRow,
         StoredRecord,
@@ -31,7 +34,10 @@ if TYPE_CHECKING:
         Tile,
     )
     from anchord.core.reference import Reference
+    from anchord.ports import Added
     from anchord.ports.log import LogTable, PullTable, TokenTable
+    from anchord.ports.outlet import OutletTable
+    from anchord.ports.source import SourceTable
     from anchord.ports.storage import StorageTables
 
 
@@ -334,6 +340,20 @@ class Store(Protocol):
     @property
     def pulls(self) -> PullTable:
         """What was fetched from mirrors."""
+        ...
+
+    @property
+    def sources(self) -> SourceTable:
+        """How far each source was read."""
+        ...
+
+    @property
+    def outlets(self) -> OutletTable:
+        """How far each outlet is."""
+        ...
+
+    def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
+        """Take in a chunk of records; adding again changes nothing."""
         ...
 
     def exclusive(self) -> AbstractContextManager[None]:

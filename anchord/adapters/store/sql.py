@@ -10,9 +10,11 @@ from anchord.adapters.store.calls import Calls
 from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import check_revision, connect, sqlite_path
+from anchord.adapters.store.exchange import Sources
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
+from anchord.adapters.store.outlets import Outlets
 from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.rights import FileRights, Held, Rights
@@ -58,6 +60,8 @@ class SqlStore:
         self.log = Log(database)
         self.tokens = Tokens(database)
         self.pulls = Pulls(database)
+        self.outlets = Outlets(database)
+        self.sources = Sources(database)
         self.watch = Watch(database, url)
         path = sqlite_path(url)
         self._rights: Rights = SessionRights(database, url) if path is None else FileRights(path)

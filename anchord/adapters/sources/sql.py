@@ -1,0 +1,186 @@
+"""Records in a database: any that SQLAlchemy knows, read only, row by row.
+
+The statement is the operator's, or is made of a table's name by SQLAlchemy; what comes out of the
+database goes into no statement. Rows are read in the order of a key that only grows. A row whose
+transaction ended after later keys were read is behind the key when it appears; so everything is
+read again from the start now and then, which changes nothing for rows that were taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from anchord.adapters.sources.sql_cursor import Place, read_place, words
+from anchord.adapters.sources.sql_reader import Reader, Row
+from anchord.adapters.sources.sql_rows import COLUMNS, Rows, weight
+from anchord.core.model import Incoming, Scheme
+from anchord.errors import ConfigError
+from anchord.ports.source import Step
+
+STEP_ROWS = 5_000
+"""Rows taken in at once."""
+STEP_BYTES = 8 * 1024 * 1024
+LOOK_ROWS = 200_000
+"""Rows after which a pass goes on; the next one reads further."""
+_PAGE_ROWS = 50_000
+"""Rows of a whole table that one statement asks for."""
+
+
+class SqlOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a database; either `query`, or `table` and `key`."""
+
+    query: str = ""
+    """A SELECT; with :cursor in it, it gives rows after that key, in the order of the key."""
+    table: str = ""
+    """Name of a table or view, with its schema before a dot where it needs one."""
+    key: str = "id"
+    """The column that only grows."""
+    start: int | str = 0
+    """What :cursor is at the start."""
+    scheme: Scheme = Scheme.PITH_JSON_V1
+    url_hosts: frozenset[str] = frozenset()
+    again_every_s: int = 86_400
+    """Seconds after which everything is read again from the start; 0: never."""
+    timeout_s: float = 30.0
+    """For one statement, and for each batch of its rows, seconds."""
+
+
+class SqlSource:
+    """One database that is looked at.
+
+    Args:
+        name: the source's.
+        every_s: seconds between two looks.
+        url: SQLAlchemy's address of the database, without a password.
+        password: read when a connection is made; None: there is none.
+        options: what is asked for.
+    """
+
+    kind = "sql"
+
+    def __init__(
+        self,
+        name: str,
+        every_s: int,
+        url: str,
+        password: Callable[[], str] | None,
+        options: SqlOptions,
+    ) -> None:
+        self.name, self.every_s = name, every_s
+        self._options = options
+        self._reader = Reader(name, url, password, options.timeout_s)
+        self._rows = Rows(name, options.scheme, options.url_hosts)
+        what = [url, options.query, options.table, options.key, str(options.start)]
+        self._of = hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
+
+    def place(self, cursor: bytes | None) -> str:
+        """Return what a cursor means, in words for people."""
+        return words(cursor)
+
+    def look(self, cursor: bytes | None, now: int) -> Iterator[Step]:
+        """Yield rows after the cursor, and all again from the start when it is time."""
+        found = read_place(cursor, self._of)
+        again = self._options.again_every_s
+        if found is None or (found.ended and again and found.since + again <= now):
+            found = Place(self._of, now)
+        with self._reader.opened() as connection:
+            if self._options.query and ":cursor" not in self._options.query:
+                yield from self._whole(connection)
+            else:
+                yield from self._onward(connection, found)
+
+    def _whole(self, connection: sa.Connection) -> Iterator[Step]:
+        """Read a query that knows no cursor: its rows are all that there is to do."""
+        held = Held()
+        for row in self._reader.rows(connection, sa.text(self._options.query), {}):
+            held.put(self._rows.read(row))
+            if held.full:
+                yield Step(items=held.taken())
+        yield Step(items=held.taken())
+
+    def _onward(self, connection: sa.Connection, place: Place) -> Iterator[Step]:
+        """Ask for rows after the last key, until there are none."""
+        first, held = place, Held()
+        last = None
+        while (place.type, place.value) != last:
+            last = (place.type, place.value)
+            for row in self._after(connection, place):
+                place = place.at(self._key_of(row))
+                held.put(self._rows.read(row))
+                if held.full:
+                    pause = held.rows >= LOOK_ROWS
+                    yield Step(items=held.taken(), cursor=_kept(place), pause=pause)
+            pause = held.rows >= LOOK_ROWS and (place.type, place.value) != last
+            yield Step(items=held.taken(), cursor=_kept(place), pause=pause)
+        place = msgspec.structs.replace(place, ended=True)
+        if place != first:
+            yield Step(cursor=_kept(place))
+
+    def _key_of(self, row: Row) -> Any:
+        if self._options.key not in row:
+            raise ConfigError(
+                f"source {self.name}: expected a column {self._options.key!r} in what the query "
+                "gives, as `key` says; name it there, or set `key`"
+            )
+        return row[self._options.key]
+
+    def _after(self, connection: sa.Connection, place: Place) -> Iterator[Row]:
+        """Yield rows after a place, in the order of their keys."""
+        key = place.key()
+        if not self._options.query:
+            return self._reader.rows(connection, self._page(connection, key), {})
+        # Without a type of ours the database takes the value for what it is compared with.
+        cursor = sa.bindparam("cursor", type_=sa.types.NullType())
+        statement = sa.text(self._options.query).bindparams(cursor)
+        value = self._options.start if key is None else key
+        return self._reader.rows(connection, statement, {"cursor": value})
+
+    def _page(self, connection: sa.Connection, key: Any) -> sa.Select[Any]:
+        """Return the statement for the next rows of a whole table."""
+        schema, _, name = self._options.table.rpartition(".")
+        there = self._reader.columns(connection, name, schema or None)
+        wanted = dict.fromkeys((self._options.key, *COLUMNS))
+        columns: list[sa.ColumnClause[Any]] = [sa.column(one) for one in wanted if one in there]
+        table = sa.table(name, *columns, schema=schema or None)
+        by: sa.ColumnElement[Any] = sa.column(self._options.key, _selectable=table)
+        statement = sa.select(*table.c).order_by(by).limit(_PAGE_ROWS)
+        if key is None:
+            return statement
+        return statement.where(by > sa.bindparam("after", key, sa.types.NullType()))
+
+
+class Held:
+    """Rows that were read and not taken in yet."""
+
+    def __init__(self) -> None:
+        self._items: list[Incoming] = []
+        self._rows = self._bytes = 0
+        self.rows = 0
+        """Rows read so far, those that nothing was to be done for included."""
+
+    def put(self, item: Incoming | None) -> None:
+        """Hold what came of a row; None: nothing is to be done for it."""
+        self.rows += 1
+        self._rows += 1
+        if item is not None:
+            self._items.append(item)
+            self._bytes += weight(item)
+
+    @property
+    def full(self) -> bool:
+        """Whether this is as much as is taken in at once."""
+        return self._rows >= STEP_ROWS or self._bytes >= STEP_BYTES
+
+    def taken(self) -> list[Incoming]:
+        """Return what is held, and hold nothing."""
+        items, self._items, self._rows, self._bytes = self._items, [], 0, 0
+        return items
+
+
+def _kept(place: Place) -> bytes:
+    return msgspec.json.encode(place)
