@@ -84,8 +84,18 @@ class Client:
         headers: Mapping[str, str] | None = None,
         max_bytes: int = 10_000,
         basic_auth: tuple[str, str] | None = None,
+        status_suffices: bool = False,
     ) -> Response:
         """POST `body` to `url`; Content-Length is set from it.
+
+        Args:
+            url: where to.
+            body: what is sent.
+            headers: beside the client's own.
+            max_bytes: most bytes of a 2xx answer.
+            basic_auth: user and password.
+            status_suffices: a 200 without a length and without a body counts as an answer, as
+                small receivers of webhooks give it.
 
         Raises:
             NetworkError: unreachable, too slow, reset, cut short, certificate not accepted;
@@ -94,7 +104,9 @@ class Client:
             ConfigError: the environment names a proxy of a kind that is not supported.
         """
         sent = self._headers(headers, basic_auth)
-        return self._call("POST", url, headers=sent, body=body, max_bytes=max_bytes)
+        return self._call(
+            "POST", url, headers=sent, body=body, max_bytes=max_bytes, bare=status_suffices
+        )
 
     def _headers(
         self, headers: Mapping[str, str] | None, basic_auth: tuple[str, str] | None
@@ -110,7 +122,14 @@ class Client:
         return sent
 
     def _call(
-        self, method: str, url: str, *, headers: dict[str, str], body: bytes | None, max_bytes: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: bytes | None,
+        max_bytes: int,
+        bare: bool = False,
     ) -> Response:
         """Make one call."""
         who, ends_at = authority(url), time.monotonic() + self._timeout_s
@@ -127,7 +146,7 @@ class Client:
                     preload_content=False,
                 )
                 try:
-                    return _read(answer, max_bytes, who)
+                    return _read(answer, max_bytes, who, bare=bare)
                 finally:
                     answer.close()
         except (HTTPError, http.client.HTTPException, OSError, UnicodeError) as error:
@@ -187,7 +206,7 @@ def _through(proxy: str, options: dict[str, Any]) -> urllib3.ProxyManager:
     return urllib3.ProxyManager(address, proxy_headers=headers, **options)
 
 
-def _read(answer: urllib3.BaseHTTPResponse, max_bytes: int, who: str) -> Response:
+def _read(answer: urllib3.BaseHTTPResponse, max_bytes: int, who: str, *, bare: bool) -> Response:
     """Read at most one byte more than allowed, so that a longer answer is seen, not cut."""
     body = bytearray()
     while len(body) <= max_bytes:
@@ -201,7 +220,7 @@ def _read(answer: urllib3.BaseHTTPResponse, max_bytes: int, who: str) -> Respons
             too_long=True,
         )
     framed = "Content-Length" in answer.headers or "Transfer-Encoding" in answer.headers
-    if not body and not framed and answer.status == http.client.OK:
+    if not (body or framed or bare) and answer.status == http.client.OK:
         # http.client takes a connection that ends within the headers for an empty answer.
         raise NetworkError(f"{who}: hung up before its answer was over; it is tried again later")
     return Response(answer.status, answer.headers, bytes(body[:max_bytes]))
