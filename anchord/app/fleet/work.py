@@ -1,0 +1,212 @@
+"""The work of a worker: a duty at a time on each of its threads.
+
+Whatever goes wrong in it ends here, in a guard, and the task counts as done: the store knows what
+is still due, and the next look comes by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from anchord.app.cli import storage
+from anchord.app.config import load
+from anchord.app.fleet.duties import STORING, Done, Duty, done_of, names
+from anchord.app.fleet.sessions import Sessions
+from anchord.app.fleet.shift import Shift
+from anchord.app.service.clock import ClockWatch
+from anchord.app.service.guard import Guard, StopNow
+from anchord.app.service.logs import tell
+from anchord.app.service.reload import changed, renewed
+from anchord.app.service.session import longest_timeout
+from anchord.errors import AnchordError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from anchord.app.config import Config, Loaded
+    from anchord.app.service.session import Session
+    from anchord.engine.run import PassReport
+
+
+class Work:
+    """What the threads of a worker call.
+
+    Args:
+        loaded: the configuration of the start.
+        on_end: called, on a working thread, when nothing may go on.
+        wall: Unix seconds; the machine's clock.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        on_end: Callable[[], None],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.stop = threading.Event()
+        """Set by any thread: stages stop at their next item, and nothing is begun."""
+        self._loaded = loaded
+        self._sessions = Sessions(loaded, self._progress)
+        self._guards = {name: Guard(on_end) for name in names()}
+        self._clock, self._clock_lock = ClockWatch(wall), threading.Lock()
+        self._alive: dict[int, tuple[str, float]] = {}
+        self._shift = Shift(
+            self._sessions,
+            self.stop,
+            beat=self._beat,
+            check_clock=self._check_clock,
+            told=self._tell_step,
+            guard=self._guards[STORING],
+        )
+
+    @property
+    def config(self) -> Config:
+        """The configuration as it is now."""
+        return self._loaded.config
+
+    @property
+    def ended_by(self) -> Exception | None:
+        """What must not be followed by anything, if it happened."""
+        found = (guard.ended_by for guard in self._guards.values())
+        return next((error for error in found if error is not None), None)
+
+    def prove(self) -> None:
+        """Open everything once.
+
+        Raises:
+            ConfigError: store, keys or authorities cannot be used.
+        """
+        with self._sessions.lend():
+            pass
+
+    # ------------------------------------------------------------------ duties
+
+    def do(self, duty: Duty) -> tuple[str, ...]:
+        """Do a duty, if no other worker does; return the duties that may find work now."""
+        done = self._guarded(duty.name, lambda: self._done(duty))
+        return duty.then if done is not None and done.stirred else ()
+
+    def store(self) -> None:
+        """Work a shift."""
+        self._guarded(STORING, self._shift)
+
+    def _guarded(self, name: str, work: Callable[[], Done]) -> Done | None:
+        if self.stop.is_set() or self.ended_by is not None:
+            return None
+        found: list[Done] = []
+        with self._at_work(name):
+            self._guards[name](name, lambda: found.append(work()))
+        return found[0] if found else None
+
+    def _done(self, duty: Duty) -> Done:
+        with self._sessions.lend() as session, session.app.store.turn(duty.name):
+            self._check_clock(session)
+            began = time.monotonic()
+            done = duty.work(session.parts, session.app.clock.now())
+            self._tell(duty.name, done, began)
+            if done.heavy:
+                session.rest()
+            for source in {*done.problems, *session.app.config.headers.sources}:
+                words = done.problems.get(source)
+                self._guards[duty.name].say(source, logging.WARNING, "headers", words)
+        return done
+
+    def _check_clock(self, session: Session) -> None:
+        last = session.parts.store.ledger.last_moment()
+        with self._clock_lock:
+            self._clock.check(last)
+
+    # ------------------------------------------------------------------ signs of life
+
+    @contextlib.contextmanager
+    def _at_work(self, name: str) -> Iterator[None]:
+        me = threading.get_ident()
+        self._alive[me] = (name, time.monotonic())
+        try:
+            yield
+        finally:
+            del self._alive[me]
+
+    def _beat(self) -> None:
+        me = threading.get_ident()
+        if me in self._alive:
+            self._alive[me] = (self._alive[me][0], time.monotonic())
+
+    def _progress(self, stage: str, done: int, total: int) -> None:
+        """Between two items: show life, and stop here when the worker is to stop."""
+        del stage, done, total
+        self._beat()
+        if self.stop.is_set():
+            raise StopNow
+
+    def at_work(self) -> list[str]:
+        """Return what is being done now."""
+        return sorted(name for name, _ in list(self._alive.values()))
+
+    def silent_s(self) -> float:
+        """Return for how long the most silent thread at work has shown no life."""
+        now = time.monotonic()
+        return max((now - at for _, at in list(self._alive.values())), default=0.0)
+
+    def paused(self) -> list[str]:
+        """Return why work is paused."""
+        return sorted({guard.paused for guard in self._guards.values() if guard.paused})
+
+    # ------------------------------------------------------------------ words
+
+    def _tell(self, name: str, done: Done, began: float, **more: Any) -> None:
+        """Log what was done, on one line; nothing is no news."""
+        if not done.words:
+            return
+        seconds = time.monotonic() - began
+        level = logging.WARNING if done.failed else logging.INFO
+        words = f"{name}: {done.words} ({seconds:.1f} s)"
+        tell(level, name, words, seconds=round(seconds, 3), **done.facts, **more)
+
+    def _tell_step(self, name: str, report: PassReport, began: float) -> None:
+        done = done_of(report)
+        self._tell(name, done, began)
+        if not done.words:
+            return
+        with self._sessions.lend() as session:
+            lanes = session.app.store.storage.lanes.all()
+        alerts = "; ".join(storage.alerts(lanes)) or None
+        self._guards[STORING].say("alert", logging.ERROR, "alert", alerts)
+
+    # ------------------------------------------------------------------ reload, end
+
+    def reload(self) -> None:
+        """Read the configuration again and go on with it; one that cannot be used is left alone."""
+        try:
+            self._reload()
+        except AnchordError as error:
+            tell(logging.ERROR, "reload", f"the configuration of before is kept: {error}")
+        except Exception as error:  # noqa: BLE001 - a fault must not be taken for a reload
+            tell(logging.ERROR, "reload", f"nothing was reloaded: {type(error).__name__}: {error}")
+        with self._clock_lock:
+            if self._clock.accept():
+                tell(logging.WARNING, "clock", "the clock as it is now is taken for right")
+        for guard in self._guards.values():
+            guard.resume()
+
+    def _reload(self) -> None:
+        loaded, kept = renewed(self._loaded, load(str(self._loaded.path)))
+        self._sessions.renew(loaded)
+        names_, self._loaded = changed(self.config, loaded.config), loaded
+        what = ", ".join(names_) or "nothing changed; keys and certificates were read again"
+        tell(logging.INFO, "reload", f"reloaded: {what}", changed=names_)
+        if kept:
+            words = f"needs a new start, and stays as it was: {', '.join(kept)}"
+            tell(logging.WARNING, "reload", words, kept=kept)
+
+    def longest_s(self) -> float:
+        """Return how long one call of the configured services may take, seconds."""
+        return longest_timeout(self.config)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._sessions.close()
