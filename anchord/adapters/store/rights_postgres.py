@@ -107,9 +107,7 @@ class SessionRights:
                 taken = _take(connection, right, function, patience_s)
             yield connection if taken else None
         finally:
-            # The lock must not outlive the block in a pooled session, whatever happened in it.
-            connection.invalidate()
-            connection.close()
+            _let_go(connection)
 
     def _who(self, right: str) -> str:
         with self._database.reading() as connection:
@@ -137,6 +135,24 @@ def _take(connection: sa.Connection, right: str, function: str, patience_s: floa
             raise
         return False
     return True
+
+
+def _let_go(connection: sa.Connection) -> None:
+    """Give the session back without any lock, whatever happened in it.
+
+    The server takes a moment to see that a connection is gone, and meanwhile the next pass would
+    find the lock taken; so it is told. A session that does not answer is not used again.
+    """
+    try:
+        if open_transaction := connection.get_transaction():
+            open_transaction.rollback()
+        connection.execution_options(writes=False)
+        with connection.begin():
+            connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+    except sa.exc.SQLAlchemyError:
+        connection.invalidate()
+    finally:
+        connection.close()
 
 
 def _owner(connection: sa.Connection, right: str) -> Owner | None:
