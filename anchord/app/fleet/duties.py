@@ -6,80 +6,65 @@ or done twice, costs time and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.app.service.pass_words import facts, words_of
-from anchord.engine import stages
+from anchord.engine import delivering, receiving, stages
+from anchord.engine.run import PassReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from anchord.engine.parts import Parts
-    from anchord.engine.run import PassReport
 
 STORING = "storing"
 """The duty that has the way to the Internet Archive; it takes a shift, see `shift`."""
+RECEIVING, DELIVERING = "receive", "deliver"
 _THEN = {
+    RECEIVING: ("seal",),
     "seal": ("submit", "stamp"),
     "submit": ("sign",),
     "upgrade": ("check",),
     "check": ("sign",),
+    "sign": (DELIVERING,),
 }
 """What finds something to do once a stage did something; everything else waits for its moment."""
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What a duty did."""
-
-    stirred: bool
-    """It did something, so that others may go on."""
-    failed: bool = False
-    words: str = ""
-    """For people; empty: nothing is no news."""
-    facts: dict[str, Any] = {}
-    problems: dict[str, str] = {}
-    """What header sources that could not answer said, by name."""
-    heavy: bool = False
-    """Much memory may have been used."""
 
 
 class Duty(msgspec.Struct, frozen=True):
     """One thing that a worker does, and one worker at a time."""
 
     name: str
-    work: Callable[[Parts, int], Done]
+    work: Callable[[Parts, int], PassReport]
     """Given the parts and Unix seconds; raises what `run_pass` does."""
     then: tuple[str, ...] = ()
     """The duties that may find something to do after this one did something."""
 
 
-def done_of(report: PassReport) -> Done:
-    """Return what a stage did, as it is told and followed."""
-    stirred = (
-        report.sealed or report.submitted or report.upgraded or report.anchored or report.signed
-    )
-    return Done(
-        stirred=bool(stirred),
-        failed=bool(report.failed_calls),
-        words=words_of(report),
-        facts=facts(report),
-        problems=report.problems,
-        heavy=bool(report.sealed or report.signed),
-    )
+def stirred(report: PassReport) -> bool:
+    """Tell whether a duty did something, so that others may go on."""
+    done = report.sealed + report.submitted + report.upgraded + report.anchored + report.signed
+    if report.received is not None:
+        done += report.received.new + report.received.adopted
+    return bool(done)
 
 
 def duties() -> tuple[Duty, ...]:
     """Return every duty but storing, in the order of a pass."""
-    return tuple(_of(stage) for stage in stages.STAGES)
+    staged = ((stage.name, stage.work) for stage in stages.STAGES)
+    every = ((RECEIVING, _receive), *staged, (DELIVERING, _deliver))
+    return tuple(Duty(name, work, _THEN.get(name, ())) for name, work in every)
 
 
-def _of(stage: stages.Stage) -> Duty:
-    def work(parts: Parts, now: int) -> Done:
-        return done_of(stage.work(parts, now))
+def _receive(parts: Parts, now: int) -> PassReport:
+    """Look at sources that are due."""
+    return PassReport(received=receiving.receive(parts, now) if parts.sources else None)
 
-    return Duty(stage.name, work, _THEN.get(stage.name, ()))
+
+def _deliver(parts: Parts, now: int) -> PassReport:
+    """Hand receipts to outlets."""
+    return PassReport(delivered=delivering.deliver(parts, now) if parts.outlets else None)
 
 
 def names() -> tuple[str, ...]:

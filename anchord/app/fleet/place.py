@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from anchord.adapters.store.sql import SqlStore
-from anchord.app.fleet.address import connection_arguments, procrastinate
+from anchord.app.fleet.address import connection_arguments
 from anchord.app.fleet.queue import make_queue
 from anchord.app.fleet.tending import WORKERS, Tending, beat_s, silence_s
 
@@ -85,7 +85,7 @@ class Place:
             update_heartbeat_interval=beat_s(fleet.lease_s),
             stalled_worker_timeout=silence_s(fleet.lease_s),
         )
-        running = asyncio.create_task(worker.run())
+        running = asyncio.create_task(_run(worker))
         living = asyncio.create_task(self._live(queue, worker, joined))
         try:
             await asyncio.wait([running, living], return_when=asyncio.FIRST_COMPLETED)
@@ -120,6 +120,10 @@ class Place:
             while True:
                 await tend()
                 await asyncio.sleep(beat_s(lease_s))
+
+
+async def _run(worker: Any) -> None:
+    await worker.run()
 
 
 def _stop(worker: Any) -> None:

@@ -14,10 +14,10 @@ import time
 from typing import TYPE_CHECKING
 
 from anchord.app.archive_wiring import may_send
-from anchord.app.fleet.duties import STORING, Done
+from anchord.app.fleet.duties import STORING
 from anchord.app.service.agenda import Agenda
 from anchord.app.service.session import longest_timeout
-from anchord.engine.run import PassReport, run_storing
+from anchord.engine.run import run_storing
 from anchord.errors import TransientError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from anchord.app.fleet.sessions import Sessions
     from anchord.app.service.guard import Guard
     from anchord.app.service.session import Session
+    from anchord.engine.run import PassReport
 
 
 class Shift:
@@ -55,7 +56,7 @@ class Shift:
         self._beat, self._check_clock, self._told = beat, check_clock, told
         self._guard = guard
 
-    def __call__(self) -> Done:
+    def __call__(self) -> None:
         """Work a shift, if anything may be sent at all.
 
         Raises:
@@ -64,7 +65,7 @@ class Shift:
         """
         loaded = self._sessions.loaded
         if may_send(loaded) is None:
-            return Done(stirred=False)
+            return
         end = time.monotonic() + loaded.config.fleet.shift_s
         with contextlib.ExitStack() as stack:
             session = self._sessions.open()
@@ -81,7 +82,6 @@ class Shift:
                 self._step(session, agenda)
                 self._stop.wait(loaded.config.service.storing_every_s)
             session.drain(time.monotonic() + longest_timeout(loaded.config), self._beat)
-        return Done(stirred=False)
 
     def _goes_on(self, end: float, session: Session) -> bool:
         self._beat()

@@ -10,16 +10,18 @@ import contextlib
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anchord.app.cli import storage
 from anchord.app.config import load
-from anchord.app.fleet.duties import STORING, Done, Duty, done_of, names
+from anchord.app.fleet.duties import STORING, Duty, names, stirred
 from anchord.app.fleet.sessions import Sessions
 from anchord.app.fleet.shift import Shift
+from anchord.app.metrics.tally import Tally
 from anchord.app.service.clock import ClockWatch
 from anchord.app.service.guard import Guard, StopNow
 from anchord.app.service.logs import tell
+from anchord.app.service.pass_words import facts, words_of
 from anchord.app.service.reload import changed, renewed
 from anchord.app.service.session import longest_timeout
 from anchord.errors import AnchordError
@@ -49,6 +51,8 @@ class Work:
     ) -> None:
         self.stop = threading.Event()
         """Set by any thread: stages stop at their next item, and nothing is begun."""
+        self.tally = Tally()
+        """What was done, for monitoring."""
         self._loaded = loaded
         self._sessions = Sessions(loaded, self._progress)
         self._guards = {name: Guard(on_end) for name in names()}
@@ -62,6 +66,11 @@ class Work:
             told=self._tell_step,
             guard=self._guards[STORING],
         )
+
+    @property
+    def loaded(self) -> Loaded:
+        """The configuration as it is now, with its file."""
+        return self._loaded
 
     @property
     def config(self) -> Config:
@@ -87,33 +96,33 @@ class Work:
 
     def do(self, duty: Duty) -> tuple[str, ...]:
         """Do a duty, if no other worker does; return the duties that may find work now."""
-        done = self._guarded(duty.name, lambda: self._done(duty))
-        return duty.then if done is not None and done.stirred else ()
+        found: list[PassReport] = []
+        self._guarded(duty.name, lambda: found.append(self._done(duty)))
+        return duty.then if any(map(stirred, found)) else ()
 
     def store(self) -> None:
         """Work a shift."""
         self._guarded(STORING, self._shift)
 
-    def _guarded(self, name: str, work: Callable[[], Done]) -> Done | None:
+    def _guarded(self, name: str, work: Callable[[], None]) -> None:
         if self.stop.is_set() or self.ended_by is not None:
-            return None
-        found: list[Done] = []
+            return
         with self._at_work(name):
-            self._guards[name](name, lambda: found.append(work()))
-        return found[0] if found else None
+            self._guards[name](name, work)
+        self.tally.looked(paused=bool(self.paused()))
 
-    def _done(self, duty: Duty) -> Done:
+    def _done(self, duty: Duty) -> PassReport:
         with self._sessions.lend() as session, session.app.store.turn(duty.name):
             self._check_clock(session)
             began = time.monotonic()
-            done = duty.work(session.parts, session.app.clock.now())
-            self._tell(duty.name, done, began)
-            if done.heavy:
+            report = duty.work(session.parts, session.app.clock.now())
+            self._tell(duty.name, report, began)
+            if report.sealed or report.signed:
                 session.rest()
-            for source in {*done.problems, *session.app.config.headers.sources}:
-                words = done.problems.get(source)
+            for source in {*report.problems, *session.app.config.headers.sources}:
+                words = report.problems.get(source)
                 self._guards[duty.name].say(source, logging.WARNING, "headers", words)
-        return done
+        return report
 
     def _check_clock(self, session: Session) -> None:
         last = session.parts.store.ledger.last_moment()
@@ -158,19 +167,18 @@ class Work:
 
     # ------------------------------------------------------------------ words
 
-    def _tell(self, name: str, done: Done, began: float, **more: Any) -> None:
-        """Log what was done, on one line; nothing is no news."""
-        if not done.words:
-            return
-        seconds = time.monotonic() - began
-        level = logging.WARNING if done.failed else logging.INFO
-        words = f"{name}: {done.words} ({seconds:.1f} s)"
-        tell(level, name, words, seconds=round(seconds, 3), **done.facts, **more)
+    def _tell(self, name: str, report: PassReport, began: float) -> str:
+        """Count what was done, and log it on one line; return the words: none is no news."""
+        seconds, words = time.monotonic() - began, words_of(report)
+        if words:
+            self.tally.made(name, report, seconds)
+            level = logging.WARNING if report.failed_calls else logging.INFO
+            line = f"{name}: {words} ({seconds:.1f} s)"
+            tell(level, name, line, seconds=round(seconds, 3), **facts(report))
+        return words
 
     def _tell_step(self, name: str, report: PassReport, began: float) -> None:
-        done = done_of(report)
-        self._tell(name, done, began)
-        if not done.words:
+        if not self._tell(name, report, began):
             return
         with self._sessions.lend() as session:
             lanes = session.app.store.storage.lanes.all()

@@ -21,6 +21,7 @@ from anchord.app.fleet.duties import STORING, names
 from anchord.app.fleet.place import Place
 from anchord.app.fleet.work import Work
 from anchord.app.service.logs import tell
+from anchord.app.service.monitoring import monitored
 from anchord.app.service.notify import Notifier
 from anchord.app.wiring import store_url
 from anchord.errors import AnchordError, ConfigError, StoreBusyError
@@ -99,7 +100,8 @@ class FleetWorker:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 self._loop.add_signal_handler(number, self._heed, number)
             watching = asyncio.create_task(self._watch())
-            await self._stay_on(url)
+            with monitored(lambda: self._work.loaded, self._work.tally):
+                await self._stay_on(url)
             watching.cancel()
             tell(logging.INFO, "stopped", "stopped")
         finally:
