@@ -55,6 +55,7 @@ class HttpMirror:
         rate: most requests a second.
         local: it was given by a person as an address of this machine, or named by such a one;
             others may not send us to servers that only this machine can reach.
+        accept: the form that is asked for (RFC 9110, 12.5.1); None: any.
         sleep: waits; tests hand in their own.
         monotonic: seconds that never go back.
     """
@@ -68,11 +69,13 @@ class HttpMirror:
         rate: float,
         *,
         local: bool,
+        accept: str | None = None,
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self._client, self._pause_s, self._local = client, 1.0 / rate, local
+        self._accept = {} if accept is None else {"Accept": accept}
         self._sleep, self._monotonic = sleep, monotonic
         self._next_at = 0.0
 
@@ -115,7 +118,8 @@ class HttpMirror:
         if wait > 0:
             self._sleep(wait)
         self._next_at = self._monotonic() + self._pause_s
-        return self._client.get(url, headers=conditions, max_bytes=limit)
+        headers = {**conditions, **self._accept}
+        return self._client.get(url, headers=headers, max_bytes=limit)
 
 
 def _understood(

@@ -24,6 +24,7 @@ from anchord.errors import ConfigError
 from anchord.ports import RecordSource
 
 STDIN = "-"
+_LIST_CAP = 256 << 20
 _NEVER_ZIPPED = (Kind.FILE, Kind.OTS)
 
 
@@ -83,14 +84,25 @@ def source_from_list(
         ConfigError: the list itself cannot be read.
     """
     try:
-        raw = standard_input().read() if path == STDIN else Path(path).read_bytes()
+        raw = _list(path)
     except OSError as error:
         raise ConfigError(f"{path}: {_reason(error)}") from None
+    if len(raw) > _LIST_CAP:
+        raise ConfigError(
+            f"{path} is longer than {_LIST_CAP >> 20} MiB: expected a list of paths; break it up"
+        )
     if b"\0" in raw:
         names = raw.split(b"\0")
     else:
         names = [name.removesuffix(b"\r") for name in raw.split(b"\n")]
     return _Listed([os.fsdecode(name) for name in names if name], kind, scheme, skip)
+
+
+def _list(path: str) -> bytes:
+    if path == STDIN:
+        return standard_input().read(_LIST_CAP + 1)
+    with Path(path).open("rb") as file:
+        return file.read(_LIST_CAP + 1)
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -177,18 +189,25 @@ def _read(
     piped = piece.label is None
     try:
         stream = opener()
-        head, body = look(stream)
-        if not head and piped:
-            yield Rejection(where=STDIN, line=None, reason="is empty: expected records")
-            return
-        found = kind or kind_of(name, head, named=named)
-        if found not in _NEVER_ZIPPED and (
-            is_zipped(name, head) or (kind is not None and head.startswith(GZIP_MAGIC))
-        ):
-            body = unzipped(body)
-        yield from READERS[found](body, piece)
+        yield from items_of(stream, piece, name, kind, named=named)
     except READ_ERRORS as error:
         yield Rejection(where=piece.where, line=None, reason=why(error))
     finally:
         if stream is not None and not piped:
             stream.close()
+
+
+def items_of(
+    stream: BinaryIO, piece: Piece, name: str, kind: Kind | None = None, *, named: bool
+) -> Iterator[Incoming]:
+    """Tell what an open piece of input is, and read it; reading may raise READ_ERRORS."""
+    head, body = look(stream)
+    if not head and piece.label is None:
+        yield Rejection(where=STDIN, line=None, reason="is empty: expected records")
+        return
+    found = kind or kind_of(name, head, named=named)
+    if found not in _NEVER_ZIPPED and (
+        is_zipped(name, head) or (kind is not None and head.startswith(GZIP_MAGIC))
+    ):
+        body = unzipped(body)
+    yield from READERS[found](body, piece)

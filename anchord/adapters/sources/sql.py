@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from anchord.adapters.sources.sql_cursor import Place, read_place, words
 from anchord.adapters.sources.sql_reader import Reader, Row
-from anchord.adapters.sources.sql_rows import COLUMNS, Rows, weight
+from anchord.adapters.sources.sql_rows import COLUMNS, Rows
+from anchord.adapters.sources.weight import weight
 from anchord.core.model import Incoming, Scheme
 from anchord.errors import ConfigError
 from anchord.ports.source import Step

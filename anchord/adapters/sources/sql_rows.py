@@ -12,7 +12,7 @@ import msgspec
 
 from anchord.adapters.sources.pith import OBJECT_CAP, read_object
 from anchord.core.capture_page import own_page
-from anchord.core.model import Document, Incoming, Record, Rejection, Scheme
+from anchord.core.model import Document, Record, Rejection, Scheme
 from anchord.errors import RefusedError
 
 COLUMNS = ("id", "canonical_sha256", "record", "url", "not_anchored", "not_stored")
@@ -135,12 +135,3 @@ def _json(value: Any) -> bytes:
             f"expected a record of at most {OBJECT_CAP >> 20} MiB, got {len(raw):,} bytes"
         )
     return raw
-
-
-def weight(item: Incoming) -> int:
-    """Return roughly how many bytes an item holds."""
-    if isinstance(item, Document):
-        return len(item.raw) + weight(item.record)
-    if isinstance(item, Record) and item.canonical is not None:
-        return len(item.canonical)
-    return 100

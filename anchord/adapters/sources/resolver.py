@@ -1,0 +1,230 @@
+"""Records by their names from a resolver, such as a registry: `Accept: application/ld+json`.
+
+Each name is asked for once, and then again now and then with the validators of its last answer
+(RFC 9110, 13), since a bundle grows. An answer must be of the record that was asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from anchord.adapters.sources.pith import OBJECT_CAP, read_object
+from anchord.core.model import Document, Incoming, Record, Rejection, Scheme
+from anchord.core.number import pith_suffix
+from anchord.core.reference import Reference, parse_reference
+from anchord.errors import ProtocolError, RefusedError, TransientError
+from anchord.ports.log import Pull, PullTable
+from anchord.ports.mirror import Absent, Fetched, MirrorSource, NotModified
+from anchord.ports.source import Step
+
+ACCEPT = "application/ld+json"
+PATIENCE = 3
+"""Failures in a row after which the rest is left for the next look."""
+LOOK_S = 20.0
+"""Seconds after which a pass goes on; the next one asks further."""
+_STEP_NAMES = 25
+_LOOK_UP = 500
+_FETCHED, _REFUSED, _FAILED = "fetched", "refused", "failed"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How many names of the list this look is through with; this, as JSON, is the cursor."""
+
+    names: int = 0
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One name, and where its record is asked for."""
+
+    name: str
+    url: str
+    reference: Reference
+
+
+class Resolver:
+    """One resolver and the names it is asked for.
+
+    Args:
+        name: the source's.
+        every_s: seconds between two looks at the list of names.
+        pattern: address of a record, with {id} in it.
+        names: gives the names: Pith Numbers or their suffixes, digests, arXiv ids.
+        web: asks, at its own pace.
+        pulls: what was asked for, and when.
+        scheme: how JSON records are made canonical.
+        again_every_s: a name is asked for again after this long, seconds; 0: never.
+        monotonic: seconds that never go back.
+    """
+
+    kind = "pith"
+
+    def __init__(
+        self,
+        name: str,
+        every_s: int,
+        pattern: str,
+        names: Callable[[], Iterable[str]],
+        web: MirrorSource,
+        pulls: Callable[[], PullTable],
+        *,
+        scheme: Scheme = Scheme.PITH_JSON_V1,
+        again_every_s: int = 86_400,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name, self.every_s = name, every_s
+        self._pattern, self._names, self._web, self._pulls = pattern, names, web, pulls
+        self._scheme, self._again_s, self._monotonic = scheme, again_every_s, monotonic
+        self._mirror = f"source {name}"
+
+    def place(self, cursor: bytes | None) -> str:
+        """Return what a cursor means, in words for people."""
+        names = _read(cursor).names
+        return f"{names:,} names of the list done" if names else "at the start of the list"
+
+    def look(self, cursor: bytes | None, now: int) -> Iterator[Step]:
+        """Yield the records of names that are due, in the order of the list."""
+        place, ends_at = _read(cursor), self._monotonic() + LOOK_S
+        failures = _Failures(self.name)
+        names = islice(self._names(), place.names, None)
+        while chunk := list(islice(names, _LOOK_UP)):
+            wanted = [self._wanted(one) for one in chunk]
+            yield Step(items=[one for one in wanted if isinstance(one, Rejection)])
+            due = self._due([one for one in wanted if isinstance(one, Wanted)], now)
+            for start in range(0, len(due), _STEP_NAMES):
+                yield from self._ask_some(due[start : start + _STEP_NAMES], now, failures)
+            place = Place(place.names + len(chunk))
+            late = self._monotonic() > ends_at
+            yield Step(cursor=msgspec.json.encode(place), pause=late)
+        if place.names:
+            yield Step(cursor=msgspec.json.encode(Place()))
+        failures.tell()
+
+    def _wanted(self, name: str) -> Wanted | Rejection:
+        try:
+            reference = parse_reference(name)
+            if reference.prefix is not None and len(reference.prefix) < 26:
+                raise RefusedError("a short Pith Number may mean several records: give it whole")
+        except RefusedError as error:
+            return Rejection(where=f"{self.name}, {_shown(name)}", line=None, reason=str(error))
+        digest = reference.digest.hex() if reference.digest is not None else None
+        version = "" if reference.source_version is None else f"v{reference.source_version}"
+        text = digest or reference.prefix or f"{reference.source_id}{version}"
+        return Wanted(_shown(name), self._pattern.replace("{id}", text), reference)
+
+    def _due(self, wanted: list[Wanted], now: int) -> list[tuple[Wanted, Pull | None]]:
+        """Return what is asked for now, with what is known of it."""
+        known = self._pulls().get(self._mirror, [one.url for one in wanted])
+        return [
+            (one, known.get(one.url)) for one in wanted if self._is_due(known.get(one.url), now)
+        ]
+
+    def _is_due(self, pull: Pull | None, now: int) -> bool:
+        if pull is None or pull.state == _FAILED or pull.fetched_at is None:
+            return True
+        return bool(self._again_s) and pull.fetched_at + self._again_s <= now
+
+    def _ask_some(
+        self, due: list[tuple[Wanted, Pull | None]], now: int, failures: _Failures
+    ) -> Iterator[Step]:
+        """Ask for some names; what came is remembered when it is durable."""
+        items: list[Incoming] = []
+        pulls: list[Pull] = []
+        for wanted, before in due:
+            try:
+                pulls.append(self._ask(wanted, before, now, items))
+                failures.in_a_row = 0
+            except TransientError as error:
+                pulls.append(self._pull(wanted, _FAILED, now, before))
+                if failures.add(wanted, error):
+                    break
+        yield Step(items=items)
+        self._pulls().put(pulls)
+        failures.check()
+
+    def _ask(self, wanted: Wanted, before: Pull | None, now: int, items: list[Incoming]) -> Pull:
+        etag, modified = (before.etag, before.last_modified) if before else (None, None)
+        try:
+            got = self._web.get(wanted.url, etag, modified, OBJECT_CAP)
+            if isinstance(got, NotModified):
+                return self._pull(wanted, _FETCHED, now, before)
+            if isinstance(got, Absent):
+                raise RefusedError("the resolver has no such record")
+            items.append(self._record(wanted, got))
+        except (RefusedError, ProtocolError) as error:
+            where = f"{self.name}, {wanted.name}"
+            items.append(Rejection(where=where, line=None, reason=str(error)))
+            return self._pull(wanted, _REFUSED, now, None)
+        kept = Pull(mirror="", name="", state="", etag=got.etag, last_modified=got.last_modified)
+        return self._pull(wanted, _FETCHED, now, kept)
+
+    def _record(self, wanted: Wanted, got: Fetched) -> Record | Document:
+        found = read_object(got.data, self._scheme)
+        record = found.record if isinstance(found, Document) else found
+        if not _is_meant(wanted.reference, record):
+            raise RefusedError(f"the resolver gave another record, {record.digest.hex()}")
+        return found
+
+    def _pull(self, wanted: Wanted, state: str, now: int, kept: Pull | None) -> Pull:
+        return Pull(
+            mirror=self._mirror,
+            name=wanted.url,
+            state=state,
+            etag=kept.etag if kept else None,
+            last_modified=kept.last_modified if kept else None,
+            fetched_at=now,
+        )
+
+
+class _Failures:
+    """Names that could not be asked for now; a few never stop the rest."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._count = name, 0
+        self._last: TransientError | None = None
+        self.in_a_row = 0
+
+    def add(self, wanted: Wanted, error: TransientError) -> bool:
+        """Count one; tell whether that is enough."""
+        self._count, self.in_a_row = self._count + 1, self.in_a_row + 1
+        self._last = error
+        return self.in_a_row >= PATIENCE or error.retry_after is not None
+
+    def check(self) -> None:
+        """Stop the look when the resolver does not answer, or asked for patience."""
+        if self._last and (self.in_a_row >= PATIENCE or self._last.retry_after is not None):
+            raise self._last
+
+    def tell(self) -> None:
+        """Say at the end what is left for the next look."""
+        if self._last is not None:
+            raise TransientError(
+                f"source {self._name}: {self._count:,} name(s) could not be asked for, the last "
+                f"one because {self._last}"
+            )
+
+
+def _read(cursor: bytes | None) -> Place:
+    try:
+        return msgspec.json.decode(cursor or b"{}", type=Place)
+    except msgspec.MsgspecError:
+        return Place()
+
+
+def _is_meant(reference: Reference, record: Record) -> bool:
+    """Tell whether a record has the name it was asked for by."""
+    if reference.digest is not None:
+        return record.digest == reference.digest
+    if reference.prefix is not None:
+        same_year = reference.year in (None, record.year)
+        return same_year and pith_suffix(record.digest) == reference.prefix
+    version = reference.source_version
+    return record.source_id == reference.source_id and version in (None, record.source_version)
+
+
+def _shown(name: str) -> str:
+    name = name[:100]
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
