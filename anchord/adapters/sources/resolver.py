@@ -28,6 +28,7 @@ LOOK_S = 20.0
 """Seconds after which a pass goes on; the next one asks further."""
 _STEP_NAMES = 25
 _LOOK_UP = 500
+_WHOLE = 26
 _FETCHED, _REFUSED, _FAILED = "fetched", "refused", "failed"
 
 
@@ -42,7 +43,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
     name: str
     url: str
-    reference: Reference
+    reference: Reference | str
+    """What it means; text: why it means nothing."""
 
 
 class Resolver:
@@ -87,29 +89,30 @@ class Resolver:
 
     def look(self, cursor: bytes | None, now: int) -> Iterator[Step]:
         """Yield the records of names that are due, in the order of the list."""
-        place, ends_at = _read(cursor), self._monotonic() + LOOK_S
+        done, ends_at = _read(cursor).names, self._monotonic() + LOOK_S
         failures = _Failures(self.name)
-        names = islice(self._names(), place.names, None)
+        kept, names = done, islice(self._names(), done, None)
         while chunk := list(islice(names, _LOOK_UP)):
-            wanted = [self._wanted(one) for one in chunk]
-            yield Step(items=[one for one in wanted if isinstance(one, Rejection)])
-            due = self._due([one for one in wanted if isinstance(one, Wanted)], now)
+            due = self._due([self._wanted(one) for one in chunk], now)
             for start in range(0, len(due), _STEP_NAMES):
                 yield from self._ask_some(due[start : start + _STEP_NAMES], now, failures)
-            place = Place(place.names + len(chunk))
-            late = self._monotonic() > ends_at
-            yield Step(cursor=msgspec.json.encode(place), pause=late)
-        if place.names:
+            done += len(chunk)
+            if due:  # where nothing was asked, nothing need be written
+                kept = done
+                late = self._monotonic() > ends_at
+                yield Step(cursor=msgspec.json.encode(Place(done)), pause=late)
+        if kept:
             yield Step(cursor=msgspec.json.encode(Place()))
         failures.tell()
 
-    def _wanted(self, name: str) -> Wanted | Rejection:
+    def _wanted(self, name: str) -> Wanted:
         try:
             reference = parse_reference(name)
-            if reference.prefix is not None and len(reference.prefix) < 26:
-                raise RefusedError("a short Pith Number may mean several records: give it whole")
         except RefusedError as error:
-            return Rejection(where=f"{self.name}, {_shown(name)}", line=None, reason=str(error))
+            return Wanted(_shown(name), f"name {_shown(name)}", str(error))
+        if reference.prefix is not None and len(reference.prefix) < _WHOLE:
+            short = "a short Pith Number may mean several records: give it whole"
+            return Wanted(_shown(name), f"name {_shown(name)}", short)
         digest = reference.digest.hex() if reference.digest is not None else None
         version = "" if reference.source_version is None else f"v{reference.source_version}"
         text = digest or reference.prefix or f"{reference.source_id}{version}"
@@ -138,8 +141,8 @@ class Resolver:
                 pulls.append(self._ask(wanted, before, now, items))
                 failures.in_a_row = 0
             except TransientError as error:
-                pulls.append(self._pull(wanted, _FAILED, now, before))
-                if failures.add(wanted, error):
+                pulls.append(self._pull(wanted, _FAILED, now))
+                if failures.add(error):
                     break
         yield Step(items=items)
         self._pulls().put(pulls)
@@ -148,35 +151,38 @@ class Resolver:
     def _ask(self, wanted: Wanted, before: Pull | None, now: int, items: list[Incoming]) -> Pull:
         etag, modified = (before.etag, before.last_modified) if before else (None, None)
         try:
+            if isinstance(wanted.reference, str):
+                return self._refused(wanted, wanted.reference, now, items)
             got = self._web.get(wanted.url, etag, modified, OBJECT_CAP)
             if isinstance(got, NotModified):
-                return self._pull(wanted, _FETCHED, now, before)
+                return self._pull(wanted, _FETCHED, now, etag, modified)
             if isinstance(got, Absent):
-                raise RefusedError("the resolver has no such record")
-            items.append(self._record(wanted, got))
+                return self._refused(wanted, "the resolver has no such record", now, items)
+            items.append(self._record(wanted.reference, got))
         except (RefusedError, ProtocolError) as error:
-            where = f"{self.name}, {wanted.name}"
-            items.append(Rejection(where=where, line=None, reason=str(error)))
-            return self._pull(wanted, _REFUSED, now, None)
-        kept = Pull(mirror="", name="", state="", etag=got.etag, last_modified=got.last_modified)
-        return self._pull(wanted, _FETCHED, now, kept)
+            return self._refused(wanted, str(error), now, items)
+        return self._pull(wanted, _FETCHED, now, got.etag, got.last_modified)
 
-    def _record(self, wanted: Wanted, got: Fetched) -> Record | Document:
+    def _refused(self, wanted: Wanted, why: str, now: int, items: list[Incoming]) -> Pull:
+        where = f"{self.name}, {wanted.name}"
+        items.append(Rejection(where=where, line=None, reason=why))
+        return self._pull(wanted, _REFUSED, now)
+
+    def _record(self, reference: Reference, got: Fetched) -> Record | Document:
         found = read_object(got.data, self._scheme)
         record = found.record if isinstance(found, Document) else found
-        if not _is_meant(wanted.reference, record):
+        if not _is_meant(reference, record):
             raise RefusedError(f"the resolver gave another record, {record.digest.hex()}")
         return found
 
-    def _pull(self, wanted: Wanted, state: str, now: int, kept: Pull | None) -> Pull:
+    def _pull(
+        self, wanted: Wanted, state: str, now: int, etag: str | None = None,
+        modified: str | None = None,
+    ) -> Pull:  # fmt: skip
         return Pull(
-            mirror=self._mirror,
-            name=wanted.url,
-            state=state,
-            etag=kept.etag if kept else None,
-            last_modified=kept.last_modified if kept else None,
+            mirror=self._mirror, name=wanted.url, state=state, etag=etag, last_modified=modified,
             fetched_at=now,
-        )
+        )  # fmt: skip
 
 
 class _Failures:
@@ -187,7 +193,7 @@ class _Failures:
         self._last: TransientError | None = None
         self.in_a_row = 0
 
-    def add(self, wanted: Wanted, error: TransientError) -> bool:
+    def add(self, error: TransientError) -> bool:
         """Count one; tell whether that is enough."""
         self._count, self.in_a_row = self._count + 1, self.in_a_row + 1
         self._last = error
