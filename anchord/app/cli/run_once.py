@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,11 +11,13 @@ import click
 import msgspec
 
 from anchord.app.cli import storage
-from anchord.app.cli.output import emit_json, notes, printable, progress, utc
+from anchord.app.cli.output import emit_json, printable, utc
 from anchord.app.cli.ranges import Finite
+from anchord.app.cli.run_display import display, stoppable
 from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
 from anchord.app.cli.storage_words import lane_words, report_lines
+from anchord.app.service.clock import BY_HAND, ClockWatch
 from anchord.app.wiring import App, open_app
 from anchord.engine.run import PassReport, run_pass, run_storing
 from anchord.errors import AnchordError, ConfigError, StoreBusyError, TransientError
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from anchord.engine.archiving import Archiving
+    from anchord.engine.delivering import Delivered
     from anchord.engine.parts import Parts
 
 _LONGEST_NAP_S = 30.0
 _TAIL_S = 60.0
 """How long a single pass goes on asking the archive: a service that is slow enough always has a
 next call due by the time it answers, and new records wait to be sealed meanwhile."""
-_SAY_AGAIN_S = 30.0
 _GRACE_S = 3.0
 """How long calls in flight are waited for after a signal."""
 _LOOK_S = 0.5
@@ -53,27 +53,41 @@ _LOOK_S = 0.5
     metavar="SECONDS",
     help="With --wait: stop after this long; what is done is kept.",
 )
+@click.option(
+    "--accept-clock",
+    is_flag=True,
+    help="Take the clock for right, though the newest event says that it went back.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @click.pass_obj
 def command(
-    config_path: str | None, wait: bool, deadline: float, as_json: bool, quiet: bool
+    config_path: str | None,
+    *,
+    wait: bool,
+    deadline: float,
+    accept_clock: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Make one pass over the store: seal, submit, upgrade, verify, store, sign.
 
     Bitcoin takes hours, and a capture minutes; a pass does what can be done now and writes down
     when to go on. Run it from cron or a timer, or let it wait.
 
+    Nothing is sent or signed while the clock shows a moment before the newest event.
+
     Exit code: 0 all that could be done is done, 2 a way to the archive is stopped until a person
-    acts, 3 calls failed and will be repeated, another process uses the archive's account, or the
-    deadline of --wait came first.
+    acts, or the clock went back, 3 calls failed and will be repeated, another process uses the
+    archive's account, or the deadline of --wait came first.
     """
-    with open_app(config_path) as app, _stoppable() as stop, _display(quiet=quiet) as shown:
+    with open_app(config_path) as app, stoppable() as stop, display(quiet=quiet) as shown:
         stage, waiting = shown
         parts = app.parts(stage)
+        clock = _clock(app, accept=accept_clock)
         service = app.store.service()
         with _archiving(app, parts) as (archiving, trouble):
-            run = _Run(app, parts, archiving, stop)
+            run = _Run(app, parts, archiving, stop, clock)
             if wait:
                 run.until_done(time.monotonic() + deadline, waiting)
             else:
@@ -99,7 +113,24 @@ def _exit_code(document: dict[str, Any], trouble: AnchordError | None, *, wait: 
         return ConfigError.exit_code
     if wait and (document["left"] or document["left_to_store"]):
         return 3
-    return 3 if document["problems"] or document["failed_calls"] else 0
+    failed = document["problems"] or document["failed_calls"]
+    return 3 if failed or (document["delivered"] or {}).get("problems") else 0
+
+
+def _clock(app: App, *, accept: bool) -> ClockWatch:
+    """Watch the clock; one that is accepted is held against events that are newer only.
+
+    Raises:
+        ConfigError: the clock went back by more than is usual.
+    """
+    clock, last = ClockWatch(time.time, BY_HAND), app.store.ledger.last_moment()
+    if accept:
+        with contextlib.suppress(ConfigError):
+            clock.check(last)
+        if clock.accept():
+            click.echo("the clock as it is now is taken for right", err=True)
+    clock.check(last)
+    return clock
 
 
 @contextlib.contextmanager
@@ -119,9 +150,11 @@ class _Run:
     """The passes of one call of the command, and what they did."""
 
     def __init__(
-        self, app: App, parts: Parts, archiving: Archiving | None, stop: threading.Event
-    ) -> None:
+        self, app: App, parts: Parts, archiving: Archiving | None, stop: threading.Event,
+        clock: ClockWatch,
+    ) -> None:  # fmt: skip
         self._app, self._parts, self._archiving, self._stop = app, parts, archiving, stop
+        self._clock = clock
         self._total, self._passes = PassReport(), 0
 
     def once(self) -> None:
@@ -164,16 +197,21 @@ class _Run:
         return due or bool(self._app.store.records.waiting()[0])
 
     def _pass(self) -> None:
-        now = self._app.clock.now()
+        now = self._now()
         self._total = _sum(self._total, run_pass(self._parts, now, self._archiving))
         self._passes += 1
+
+    def _now(self) -> int:
+        """Return the moment of what is done now, unless the clock went back."""
+        self._clock.check(self._app.store.ledger.last_moment())
+        return self._app.clock.now()
 
     def _store(self) -> None:
         """Take in what came back from the archive, and start what is due."""
         if self._archiving is None:
             return
         try:
-            report = run_storing(self._parts, self._app.clock.now(), self._archiving)
+            report = run_storing(self._parts, self._now(), self._archiving)
         except StoreBusyError:
             self._stop.wait(_LOOK_S)
             return
@@ -285,7 +323,16 @@ def _sum(a: PassReport, b: PassReport) -> PassReport:
         failed_calls=b.failed_calls,
         problems=b.problems,
         stored=_added(a.stored, b.stored),
+        delivered=_handed_over(a.delivered, b.delivered),
     )
+
+
+def _handed_over(a: Delivered | None, b: Delivered | None) -> Delivered | None:
+    """Add up what outlets were handed; an outlet's problem is the last pass's."""
+    if a is None or b is None:
+        return b if a is None else a
+    events, aside = a.events + b.events, a.set_aside + b.set_aside
+    return msgspec.structs.replace(b, events=events, set_aside=aside)
 
 
 def _added(a: Any, b: Any) -> Any:
@@ -312,6 +359,9 @@ def _tell(document: dict[str, Any]) -> None:
     ]
     lines = [f"{document[key]:>9,} {text}" for key, text in words if document[key]]
     lines += report_lines(document["stored"])
+    outlets = document["delivered"] or {"events": 0, "set_aside": 0, "problems": {}}
+    if outlets["events"]:
+        lines.append(f"{outlets['events']:>9,} event(s) handed over to outlets")
     click.echo("\n".join(lines) if lines else "nothing to do now")
     if document["left"]:
         when = document["next_attempt_at"] or "the next pass"
@@ -325,44 +375,10 @@ def _tell(document: dict[str, Any]) -> None:
         )
     for name, problem in document["problems"].items():
         click.echo(f"{name}: {problem}", err=True)
+    for name, problem in outlets["problems"].items():
+        click.echo(f"outlet {name}: {printable(problem)}", err=True)
+    if outlets["set_aside"]:
+        count = outlets["set_aside"]
+        click.echo(f"{count:,} event(s) refused and set aside: `anchord outlets`", err=True)
     for alert in document["alerts"]:
         click.echo(f"ALERT {printable(alert)}; see `anchord status`", err=True)
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[threading.Event]:
-    """Let SIGTERM end the waiting between passes; a pass itself is never cut in the middle."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def _display(
-    *, quiet: bool
-) -> Iterator[tuple[Callable[[str, int, int], None], Callable[[str], None]]]:
-    """Show stages as bars on a terminal, and as one line per change elsewhere."""
-    console = notes()
-    said: list[Any] = ["", 0.0]
-    with progress(quiet=quiet) as bars:
-        tasks: dict[str, Any] = {}
-
-        def stage(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total)
-            bars.update(tasks[name], completed=done, total=total)
-
-        def waiting(text: str) -> None:
-            """Say what is waited for when that changes; numbers alone change too often."""
-            shape, now = re.sub(r"[0-9,]+", "", text), time.monotonic()
-            if not quiet and (shape != said[0] or now - said[1] > _SAY_AGAIN_S):
-                said[:] = shape, now
-                console.print(text, markup=False)
-
-        yield stage, waiting

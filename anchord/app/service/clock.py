@@ -14,15 +14,22 @@ TOLERANCE_S = 120
 """Time services set a clock back by less than this; such a moment is waited for."""
 
 
+OF_SERVICE = "reload (SIGHUP, `systemctl reload anchord`)"
+"""How the clock is taken for right in a service."""
+BY_HAND = "say `anchord run-once --accept-clock`"
+"""How it is in a pass by hand."""
+
+
 class ClockWatch:
     """Compares the clock with what it showed before: in this process, and in the ledger.
 
     Args:
         wall: Unix seconds; the machine's clock.
+        accepting: what a person does to have the clock taken for right, for the message.
     """
 
-    def __init__(self, wall: Callable[[], float]) -> None:
-        self._wall = wall
+    def __init__(self, wall: Callable[[], float], accepting: str = OF_SERVICE) -> None:
+        self._wall, self._accepting = wall, accepting
         self._seen = 0
         self._last: int | None = None
         self._accepted: int | None = None
@@ -43,7 +50,7 @@ class ClockWatch:
             raise ConfigError(
                 f"the clock went back: it shows {utc(now)}, and {utc(latest)} was before; nothing "
                 "is sent or signed. Set the clock right and work goes on by itself; if it is right "
-                "now and was wrong before, reload (SIGHUP, `systemctl reload anchord`)"
+                f"now and was wrong before, {self._accepting}"
             )
         self._seen = max(self._seen, now)
 
