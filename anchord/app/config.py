@@ -18,6 +18,7 @@ from anchord.app.archive_config import ArchiveConfig, check_archive
 from anchord.app.config_environment import given, laid_over, variable
 from anchord.app.fleet_config import FleetConfig
 from anchord.app.metrics.address import host_and_port
+from anchord.app.outlet_config import OutletConfig, check_outlets
 from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.errors import ConfigError
 
@@ -187,6 +188,8 @@ class Config(Section, frozen=True, kw_only=True):
     ledger: LedgerConfig = msgspec.field(default_factory=LedgerConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     service: ServiceConfig = msgspec.field(default_factory=ServiceConfig)
+    outlets: list[OutletConfig] = msgspec.field(default_factory=list)
+    """Where receipts go by themselves; `[[outlets]]`."""
     fleet: FleetConfig = msgspec.field(default_factory=FleetConfig)
 
 
@@ -280,6 +283,7 @@ def _check(config: Config, file: Path) -> None:
         if config.service.metrics:
             host_and_port(config.service.metrics)
         check_archive(config.archive)
+        check_outlets(config.outlets)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from anchord.engine.archiving import Archiving
     from anchord.ports import Calendar, Clock, HeaderSource, Signer
     from anchord.ports.authority import TimestampAuthority
+    from anchord.ports.outlet import Outlet
 
 
 class SystemClock:
@@ -201,6 +202,13 @@ class App:
             for one in self.config.anchoring.authorities
         ]
 
+    @cached_property
+    def outlets(self) -> list[Outlet]:
+        """The configured outlets; opening them reads their secrets."""
+        from anchord.app.outlet_wiring import open_outlets
+
+        return open_outlets(self.loaded, self.clock)
+
     def parts(self, on_progress: Callable[[str, int, int], None] | None = None) -> Parts:
         """Return what a pass works with."""
         from anchord.adapters.http import authority
@@ -232,6 +240,7 @@ class App:
             calendars=self.calendars,
             authorities=self.authorities,
             headers=self.headers,
+            outlets=self.outlets,
             draw=os.urandom,
             on_progress=on_progress or (lambda _stage, _done, _total: None),
         )
@@ -257,6 +266,8 @@ class App:
         if "headers" in self.__dict__:
             for source in self.headers:
                 source.close()
+        for outlet in self.__dict__.get("outlets", ()):
+            outlet.close()
         if "store" in self.__dict__:
             self.store.close()
         if isinstance(self.__dict__.get("signer"), BulkSigner):

@@ -180,6 +180,10 @@ class _Turn:
             self._commit()
             self._fail(None, str(error))
             return str(error)
+        except Exception:  # we are to stop, or the store is damaged: what arrived has arrived
+            if not self._refusals:
+                self._commit()
+            raise
         self._commit()
         return None
 
@@ -231,10 +235,9 @@ class _Turn:
             rows = [row for row in next(walk(self._draft.seq, size), []) if row.seq <= ready]
             if not rows:
                 return
-            self._window(rows)
-            self._tell(ready)
+            self._window(rows, ready)
 
-    def _window(self, rows: Sequence[SignedRow]) -> None:
+    def _window(self, rows: Sequence[SignedRow], ready: int) -> None:
         wanted = self._wanted(rows)
         held = self._table.held(self._outlet.name, [row.record_id for row in wanted])
         self._held |= held
@@ -251,6 +254,7 @@ class _Turn:
             ]
             refused = self._call(offered, guessing=self._stubborn) if offered else {}
             self._take_down(group, passed, {one.seq for one in offered}, refused)
+            self._tell(ready)
 
     def _wanted(self, rows: Sequence[SignedRow]) -> list[SignedRow]:
         """Return the rows whose event type the outlet takes."""

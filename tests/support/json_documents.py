@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,12 @@ from anchord.core.model import BatchChange
 from anchord.core.storage import CaptureChange, CaptureState, FileChange, FileState
 from anchord.sandbox.run import Sandbox
 from support.evidence import body_of, bundle_with, sign, withdrawal
+from support.fleet import workers_of
+from support.http_server import ScriptedServer, dead_port
 from support.old_store import at_first_schema
 from support.ots_oracle import written_file
 from support.parties import FakeSigner
+from support.postgres import Cluster
 from support.workplace import run
 
 MAPS = {
@@ -33,6 +38,7 @@ MAPS = {
     "stored.captures.refused", "stored.items.refused", "completeness.anchored",
     "completeness.stored", "completeness.by_source", "completeness.by_cohort",
     "completeness.waiting_age_s", "counts", "sources", "rows",
+    "delivered.problems", "outlets",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
@@ -71,11 +77,13 @@ class Story:
         self._mirror()
         self._headers()
         self._look_after()
+        self._hand_over()
         self._keys()
         self._set_aside()
         self._park()
         self._leave_out()
         self._drive()
+        self._share()
 
     def _take_in(self) -> None:
         records = [record(1, 1), record(1, 2)]
@@ -222,6 +230,26 @@ class Story:
         self.tell("key list")
         self.tell("key public", key)
 
+    def _hand_over(self) -> None:
+        """One outlet takes all but one event, one is away."""
+        text = self.config.read_text("utf-8")
+        secret = self.folder / "secret"
+        secret.write_text("whsec_" + base64.b64encode(bytes(32)).decode(), "utf-8")
+        secret.chmod(0o600)
+        answers = chain([b"HTTP/1.0 422 No\r\n\r\n"], repeat(b"HTTP/1.0 200 OK\r\n\r\n"))
+        with ScriptedServer(lambda _asked: [next(answers)]) as server:
+            urls = {"hook": server.url, "away": f"http://127.0.0.1:{dead_port()}"}
+            tables = [
+                f'[[outlets]]\nname = "{name}"\nkind = "webhook"\nurl = "{url}"\n'
+                'secret_file = "secret"\n'
+                for name, url in urls.items()
+            ]
+            self.config.write_text("\n".join([text, *tables]), "utf-8")
+            self.tell("run-once", code=3)
+            self.tell("outlets")
+            self.tell("retry", "--outlet", "hook")
+        self.config.write_text(text, "utf-8")
+
     def _look_after(self) -> None:
         """What an operator does on a quiet day."""
         self.tell("doctor")
@@ -285,6 +313,19 @@ class Story:
         self.tell("sandbox site", "https://example.org/", "--status", "404")
         self.tell("sandbox site", "--clear")
         self.tell("sandbox status")
+
+    def _share(self) -> None:
+        """Two workers share a store; one of them is gone."""
+        folder = self.folder / "shared"
+        folder.mkdir()
+        config = folder / "anchord.toml"
+        with Cluster() as cluster:
+            url = cluster.empty()
+            config.write_text(f'[store]\nurl = "{url}"\n', "utf-8")
+            assert run("-c", str(config), "init", str(folder)).exit_code == 0
+            with workers_of(url):
+                ran = run("-c", str(config), "status", "--json")
+        self.told["status"].append(json.loads(ran.stdout))
 
 
 def record(number: int, version: int) -> dict[str, Any]:

@@ -35,6 +35,7 @@ COMMANDS = {
     "certificate": "Make a one-page certificate, PDF and HTML, of what is proved.",
     "mirror": "Publish a static tree, and pull what others published.",
     "ledger": "Check the log over all events, and prove what is in it.",
+    "outlets": "Show where receipts go, and how far that is.",
     "park": "Set work aside, until `retry` brings it back.",
     "retry": "Bring parked work back.",
     "doctor": "Look at everything anchord needs, and say what to do.",

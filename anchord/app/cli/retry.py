@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Parked captures and files, and stopped ways to the Internet Archive.",
 )
+@click.option(
+    "--outlet",
+    "outlets",
+    multiple=True,
+    metavar="NAME",
+    help="Events that an outlet refused and that are parked, and an outlet that is stopped.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def command(
@@ -34,6 +41,7 @@ def command(
     work: tuple[str, ...],
     everything: bool,
     archive: bool,
+    outlets: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Bring parked work back: the next pass tries it anew.
@@ -44,10 +52,12 @@ def command(
 
     Exit code: 0 all are back, 1 one of them is not parked.
     """
-    if (bool(work) and everything) or not (work or everything or archive):
-        raise click.UsageError("name parked work (see `anchord status`), or say --all or --archive")
+    if (bool(work) and everything) or not (work or everything or archive or outlets):
+        raise click.UsageError(
+            "name parked work (see `anchord status`), or say --all, --archive or --outlet"
+        )
     document: dict[str, Any] = {
-        "retried": [], "not_parked": [], "captures": 0, "files": 0, "lanes": [],
+        "retried": [], "not_parked": [], "captures": 0, "files": 0, "lanes": [], "outlets": {},
     }  # fmt: skip
     with open_app(config_path) as app, app.store.exclusive():
         for text in dict.fromkeys(work):
@@ -57,6 +67,8 @@ def command(
                 _back(app, batch.id, document)
         if archive:
             _revive(app, document)
+        for name in dict.fromkeys(outlets):
+            _go_on(app, name, document)
     document["retried"].sort()
     if as_json:
         emit_json(document)
@@ -106,6 +118,15 @@ def _revive(app: App, document: dict[str, Any]) -> None:
     document["lanes"] = list(done.lanes)
 
 
+def _go_on(app: App, name: str, document: dict[str, Any]) -> None:
+    """Let an outlet go on, with the events of it that are parked."""
+    table = app.store.outlets
+    if table.get(name) is None:
+        document["not_parked"].append(f"outlet {name}")
+        return
+    document["outlets"][name] = table.revive(name, app.clock.now())
+
+
 def _named(name: str | int) -> str:
     return f"batch {name}" if isinstance(name, int) else printable(name)
 
@@ -118,5 +139,7 @@ def _tell(document: dict[str, Any], *, archive: bool, batches: bool) -> None:
         click.echo(back)
     for name in document["lanes"]:
         click.echo(f"open again: {lane_words(name)}")
+    for name, count in document["outlets"].items():
+        click.echo(f"outlet {name} goes on, {count:,} parked event(s) back")
     if archive:
         click.echo("Next: anchord archive check, then anchord run-once", err=True)

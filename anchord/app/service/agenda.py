@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from anchord.core.moment import utc
+from anchord.engine import delivering
 
 if TYPE_CHECKING:
     from anchord.app.service.session import Session
@@ -70,7 +71,8 @@ class Agenda:
         if length != covered:
             last = store.log.last()
             found.append(now if last is None else last.created_at + parts.policy.checkpoint_every_s)
-        return found
+        handing_over = delivering.next_moment(parts, now)
+        return found if handing_over is None else [*found, handing_over]
 
     def storing_due(self, now: int) -> bool:
         """Tell whether an answer of the archive came, or a call can be made."""

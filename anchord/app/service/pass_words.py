@@ -25,7 +25,18 @@ def words_of(report: PassReport) -> str:
     """Return what was done and what failed; empty when nothing was."""
     document = msgspec.to_builtins(report)
     words = [f"{document[key]:,} {text}" for key, text in _WORDS.items() if document[key]]
-    return ", ".join([*words, *(line.strip() for line in report_lines(document["stored"]))])
+    words += (line.strip() for line in report_lines(document["stored"]))
+    return ", ".join([*words, *delivered_words(report)])
+
+
+def delivered_words(report: PassReport) -> list[str]:
+    """Return what outlets were handed, and what they refused."""
+    done = report.delivered
+    if done is None:
+        return []
+    words = [f"{done.events:,} event(s) handed over"] if done.events else []
+    refused = f"{done.set_aside:,} event(s) refused and set aside: `anchord outlets`"
+    return [*words, refused] if done.set_aside else words
 
 
 def facts(report: PassReport) -> dict[str, Any]:

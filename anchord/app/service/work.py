@@ -111,6 +111,11 @@ class Work:
             session.rest()
         for source in {*report.problems, *session.app.config.headers.sources}:
             self.guard.say(source, logging.WARNING, "headers", report.problems.get(source))
+        problems = {} if report.delivered is None else report.delivered.problems
+        for outlet in session.parts.outlets:
+            words = problems.get(outlet.name)
+            self.guard.say(f"outlet {outlet.name}", logging.WARNING, "outlet",
+                           words and f"outlet {outlet.name}: {words}")  # fmt: skip
 
     def _store(self) -> None:
         now, session = self._session.app.clock.now(), self._session
