@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from anchord.ports import Calendar, Clock, HeaderSource, Signer
     from anchord.ports.authority import TimestampAuthority
     from anchord.ports.outlet import Outlet
+    from anchord.ports.source import Source
 
 
 class SystemClock:
@@ -203,6 +204,13 @@ class App:
         ]
 
     @cached_property
+    def sources(self) -> list[Source]:
+        """The configured sources; nothing is opened before they are looked at."""
+        from anchord.app.source_wiring import open_sources
+
+        return open_sources(self)
+
+    @cached_property
     def outlets(self) -> list[Outlet]:
         """The configured outlets; opening them reads their secrets."""
         from anchord.app.outlet_wiring import open_outlets
@@ -240,6 +248,8 @@ class App:
             calendars=self.calendars,
             authorities=self.authorities,
             headers=self.headers,
+            sources=self.sources,
+            keyring=lambda: self.keyring,
             outlets=self.outlets,
             draw=os.urandom,
             on_progress=on_progress or (lambda _stage, _done, _total: None),
