@@ -5,6 +5,7 @@
 #   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
 #   SIZE=10000,100000                   how many records `make bench`, `items` and `tree` measure
 #   RECORDS=20000 HOURS=24              how much `make day` lives through
+#   TIME=600                            how many seconds `make fuzz` takes
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -16,11 +17,12 @@ PYTEST_ARGS ?=
 SIZE ?= 10000
 RECORDS ?= 20000
 HOURS ?= 24
+TIME ?= 600
 LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev bench day items idle tree tampering constraints clean
+.PHONY: help demo test lint dev fuzz advisories bench day items idle tree tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +58,9 @@ tree: $(BIN)/.dev ## publish a tree and audit it, beside the bare verification o
 tampering: $(BIN)/.dev ## the tampering table: every field and every byte of a published tree changed
 	PYTHONPATH=tests $(BIN)/python -m support.tampering
 	PYTHONPATH=tests $(BIN)/python -m support.tampering --bytes
+
+fuzz: $(BIN)/.dev ## feed every parser of foreign bytes with broken ones
+	PYTHONPATH=tests $(BIN)/python -m support.fuzzing --seconds $(TIME)
 
 constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
 	$(PIP) install -qq uv

@@ -7,15 +7,33 @@ class. `Pending` and `Refused` answers of a service are values, not errors.
 
 from __future__ import annotations
 
+MAX_MESSAGE = 4_000
+"""Longest message, in characters: it may quote what strangers sent, which has any length."""
+_END = 500
+
 
 class AnchordError(Exception):
     """Anything anchord itself raises on purpose.
 
     Attributes:
         exit_code: what the command line exits with when nothing else is said.
+
+    Args:
+        message: what was expected, what came, what to do; of a longer one than `MAX_MESSAGE` the
+            middle is left out.
     """
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_bounded(message))
+
+
+def _bounded(message: str) -> str:
+    if len(message) <= MAX_MESSAGE:
+        return message
+    left_out = f" [{len(message):,} characters, most of them left out] "
+    return message[: MAX_MESSAGE - _END - len(left_out)] + left_out + message[-_END:]
 
 
 class ConfigError(AnchordError):

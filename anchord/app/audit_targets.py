@@ -108,7 +108,7 @@ def _lay_bundles(file: BinaryIO, name: str, folder: Path) -> None:
 def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

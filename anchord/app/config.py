@@ -7,20 +7,23 @@ Paths are relative to the folder of the file. Secrets are paths to files, never 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from anchord.adapters.disk import read_small
 from anchord.app.archive_config import ArchiveConfig, check_archive
 from anchord.app.config_environment import given, laid_over, variable
 from anchord.app.fleet_config import FleetConfig
 from anchord.app.metrics.address import host_and_port
 from anchord.app.outlet_config import OutletConfig, check_outlets
 from anchord.app.section import Count, PositiveInt, Seconds, Section
-from anchord.errors import ConfigError
+from anchord.app.source_config import SourceConfig, check_sources
+from anchord.app.web_config import WebConfig
+from anchord.core import stricttoml
+from anchord.errors import ConfigError, RefusedError
 
 Network = Literal["mainnet", "testnet4", "signet", "regtest"]
 SourceName = Literal["file", "node", "explorers"]
@@ -188,9 +191,12 @@ class Config(Section, frozen=True, kw_only=True):
     ledger: LedgerConfig = msgspec.field(default_factory=LedgerConfig)
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     service: ServiceConfig = msgspec.field(default_factory=ServiceConfig)
+    sources: list[SourceConfig] = msgspec.field(default_factory=list)
+    """Where records come from by themselves; `[[sources]]`."""
     outlets: list[OutletConfig] = msgspec.field(default_factory=list)
     """Where receipts go by themselves; `[[outlets]]`."""
     fleet: FleetConfig = msgspec.field(default_factory=FleetConfig)
+    web: WebConfig = msgspec.field(default_factory=WebConfig)
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -216,19 +222,18 @@ def load(path: str | None) -> Loaded:
     """
     file = Path(path or os.environ.get("ANCHORD_CONFIG") or "anchord.toml").absolute()
     try:
-        # Editors of some systems put a byte order mark before the text.
-        raw = tomllib.loads(file.read_text("utf-8-sig"))
+        raw = stricttoml.parse(read_small(file))
     except FileNotFoundError:
         msg = (
             f"no configuration at {file}: make one with `anchord init`, "
             "or name one with -c FILE or ANCHORD_CONFIG"
         )
         raise ConfigError(msg) from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) or "\0" in str(file):
-            why = getattr(error, "strerror", None) or error
-            raise ConfigError(f"{file} cannot be read: {why}; check its permissions") from None
-        raise ConfigError(f"{file} cannot be read as TOML: {error}") from None
+    except RefusedError as error:
+        raise ConfigError(f"{file} {error}") from None
+    except (OSError, ValueError) as error:  # the second: no name of a file at all
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{file} cannot be read: {why}; check its permissions") from None
     values = given(os.environ)
     config = _convert(laid_over(raw, values), file, values)
     _check(config, file)
@@ -282,7 +287,9 @@ def _check(config: Config, file: Path) -> None:
     try:
         if config.service.metrics:
             host_and_port(config.service.metrics)
+        host_and_port(config.web.bind, "web.bind")
         check_archive(config.archive)
+        check_sources(config.sources)
         check_outlets(config.outlets)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from None
@@ -301,6 +308,7 @@ def _check_paths(config: Config, file: Path) -> None:
         "archive.credentials_file": config.archive.credentials_file or "-",
         "archive.account_dir": config.archive.account_dir or "-",
         "archive.items.spool_dir": config.archive.items.spool_dir,
+        "web.tree": config.web.tree or "-",
         **{
             f"anchoring.authorities ({one.url}): certificates": one.certificates
             for one in config.anchoring.authorities

@@ -9,10 +9,10 @@ inherited, and shown by process lists.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from typing import TYPE_CHECKING, Any
 
-from anchord.errors import ConfigError
+from anchord.core import stricttoml
+from anchord.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,8 +86,8 @@ def _value(key: Key, name: str, text: str) -> Any:
     if key.type == "text" or key.type.startswith("one of"):
         return text
     try:
-        read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        read = stricttoml.parse(f"value = {text}".encode(errors="surrogateescape"))
+    except RefusedError:
         read = {}
     if read.keys() != {"value"}:
         raise ConfigError(

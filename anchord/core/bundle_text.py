@@ -19,6 +19,7 @@ from anchord.core.canonical import aliases, pith_number, record_id, short_pith_n
 from anchord.core.event import event_id
 from anchord.core.inclusion import Inclusion, united
 from anchord.core.model import Record, Scheme
+from anchord.core.strictjson import UNREADABLE
 from anchord.errors import RefusedError
 
 _KNOWN = frozenset(
@@ -103,7 +104,7 @@ def _included(foreign: Iterable[dict[str, msgspec.Raw]]) -> list[Inclusion]:
         if "inclusion" in document:
             try:
                 found += _inclusions.decode(document["inclusion"])
-            except msgspec.MsgspecError as error:
+            except UNREADABLE as error:
                 raise RefusedError(f"a stored foreign bundle is damaged: {error!s:.200}") from None
     return found
 
@@ -116,7 +117,7 @@ def one_line(bundle: bytes) -> bytes:
 def _decoded(raw: bytes) -> dict[str, msgspec.Raw]:
     try:
         return _fields.decode(raw)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise RefusedError(f"a stored foreign bundle is no JSON object: {error!s:.200}") from None
 
 
@@ -235,5 +236,5 @@ def follows(old: bytes, new: bytes) -> bool:
         same = bytes(before.get("canonical_sha256", b"")) == bytes(after["canonical_sha256"])
         names = {_event_name(item) for item in _lists([before], "events")}
         return same and names <= {_event_name(item) for item in _lists([after], "events")}
-    except (RefusedError, msgspec.MsgspecError):
+    except (RefusedError, *UNREADABLE):
         return False

@@ -226,6 +226,17 @@ def load_certificate(raw: bytes) -> Certificate:
     from cryptography.x509 import load_der_x509_certificate
 
     try:
-        return load_der_x509_certificate(raw)
+        return whole(load_der_x509_certificate(raw))
     except ValueError as error:
         raise VerificationError(f"a certificate cannot be read: {error}") from None
+
+
+def whole(certificate: Certificate) -> Certificate:
+    """Return a certificate after what is used of it was read: the library puts that off.
+
+    Raises:
+        ValueError: a name or a moment in it cannot be read.
+    """
+    _ = certificate.issuer, certificate.subject
+    _ = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return certificate

@@ -22,6 +22,9 @@ MAX_DEPTH = 64
 MAX_DIGITS = 4300
 """Longest integer: what Python converts by default (longer ones cost quadratic time)."""
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises of bytes from strangers: no JSON, no UTF-8 in a text, nested too deeply."""
+
 _WHITESPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))

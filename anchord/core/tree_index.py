@@ -19,7 +19,7 @@ import msgspec
 from anchord.core.event import canonical_body
 from anchord.core.moment import utc
 from anchord.core.signed_document import SignerBlock, check_signed
-from anchord.core.strictjson import parse
+from anchord.core.strictjson import UNREADABLE, parse
 from anchord.core.trust import Keys, Trust
 from anchord.errors import DigestMismatchError, RefusedError, VerificationError
 
@@ -110,7 +110,7 @@ def read_shard(raw: bytes, shard: Shard) -> list[IndexLine]:
         )
     try:
         lines = [_line.decode(text) for text in raw.splitlines()]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise RefusedError(f"{shard.name}: expected one file a line: {error!s:.200}") from None
     _check_lines(shard, lines)
     return lines

@@ -238,7 +238,7 @@ def read_certificates(pem: bytes) -> tuple[Certificate, ...]:
     from cryptography.x509 import load_pem_x509_certificates
 
     try:
-        found = tuple(dict.fromkeys(load_pem_x509_certificates(pem)))
+        found = tuple(dict.fromkeys(map(cms.whole, load_pem_x509_certificates(pem))))
     except ValueError:
         raise RefusedError("expected certificates in PEM (BEGIN CERTIFICATE), got none") from None
     if not any(one.issuer == one.subject for one in found):

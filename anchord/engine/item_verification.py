@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anchord.core.item_name import TYPE, DayFile, DayManifest, read_day_manifest
+from anchord.core.strictjson import UNREADABLE
 from anchord.engine.dossier import TRUST_WORDS
 from anchord.engine.report import Check, Report, Result
 from anchord.errors import RefusedError, VerificationError
@@ -30,7 +31,7 @@ def is_day_manifest(raw: bytes) -> bool:
     """Tell whether a file says of itself that it is a day manifest."""
     try:
         return msgspec.json.decode(raw, type=_Kind).type == TYPE
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return False
 
 

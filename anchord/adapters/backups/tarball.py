@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from anchord.adapters.disk import sync_folder
+from anchord.core.strictjson import UNREADABLE
 from anchord.errors import ConfigError, DiskError, RefusedError
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class Reader:
             if isinstance(stated, dict) and stated.get("format", FORMAT) != FORMAT:
                 raise self._refused(f"format {stated['format']!r:.40}: install a newer anchord")
             manifest = msgspec.convert(stated, Manifest)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise self._refused(f"its manifest cannot be read: {error}") from None
         names = [entry.name for entry in manifest.files]
         if len(set(names)) != len(names) or len(names) > _MAX_FILES:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from anchord.adapters.disk import read_small
 from anchord.core.chain import ChainState
+from anchord.core.strictjson import UNREADABLE
 
 FORMAT = 1
 
@@ -45,10 +47,10 @@ def memo_path(path: Path) -> Path:
 def load_memo(path: Path, network: str) -> tuple[ChainState, bytes] | None:
     """Return the checked end and the digest; None when there is no memo that can be used."""
     try:
-        memo = msgspec.json.decode(memo_path(path).read_bytes(), type=ChainMemo)
+        memo = msgspec.json.decode(read_small(memo_path(path)), type=ChainMemo)
         known = memo.network == network and memo.format == FORMAT
         return (memo.end(), memo.sha256) if known else None
-    except (OSError, msgspec.DecodeError, ValueError):
+    except (OSError, ValueError, *UNREADABLE):
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+from anchord.adapters.disk import read_small
 from anchord.errors import ConfigError, TransientError
 
 
@@ -29,7 +30,7 @@ class Cookie:
             ConfigError: it may not be read, or is not a cookie.
         """
         try:
-            user, colon, password = self._path.read_text("utf-8").strip().partition(":")
+            user, colon, password = read_small(self._path).decode().strip().partition(":")
         except FileNotFoundError:
             raise TransientError(
                 f"{self._path}: expected the node's cookie, there is no such file: start the "
@@ -69,7 +70,7 @@ class Password:
         """
         try:
             mode = self._path.stat().st_mode
-            lines = self._path.read_text("utf-8").splitlines()
+            lines = read_small(self._path).decode().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(self._path, "headers.node.password_file", error) from None
         if mode & stat.S_IRWXO:

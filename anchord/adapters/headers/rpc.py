@@ -10,6 +10,7 @@ import msgspec
 
 from anchord.adapters.headers.credentials import Cookie, Password
 from anchord.adapters.http import Client, Response, clean, require_ok
+from anchord.core.strictjson import UNREADABLE
 from anchord.errors import ConfigError, ProtocolError, TransientError
 
 MAX_ANSWER_BYTES = 1_000_000
@@ -126,7 +127,7 @@ class Rpc:
 def _decode(raw: bytes | msgspec.Raw, kind: type[T], method: str) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         raise ProtocolError(
             f"bitcoin node: expected an answer of Bitcoin Core to {method}, got something else; "
             "check that headers.node.url is its RPC address"

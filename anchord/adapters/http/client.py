@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import logging
 import ssl
 import time
 import urllib.parse
@@ -35,6 +36,9 @@ from anchord.adapters.http.words import authority, clean
 from anchord.errors import ConfigError, NetworkError, ProtocolError
 
 USER_AGENT = f"anchord/{__version__}"
+
+# It warns of bad headers with a traceback that quotes them, and the address with its query.
+logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 
 class Client:

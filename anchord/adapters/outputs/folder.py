@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from anchord.adapters.disk import read_small
 from anchord.adapters.outputs.part import clear_abandoned, hold, part_of
 from anchord.errors import ConfigError, FatalError
 
 Written = Literal["new", "same", "updated", "kept"]
+_LONGEST = 1 << 28
+"""More than any bundle, proof or certificate has."""
 
 
 class FolderOutput:
@@ -71,7 +74,9 @@ class FolderOutput:
     def _compare(self, path: Path, data: bytes) -> Written:
         if path.name not in self._names:
             return "new"
-        old = path.read_bytes()
+        if path.stat().st_size > _LONGEST:
+            return "updated" if self._force else "kept"  # whatever it is, it is none of ours
+        old = read_small(path, _LONGEST)
         if old == data:
             return "same"
         # An empty file is what a power cut can leave of a rename that was not synced.

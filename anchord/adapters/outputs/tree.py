@@ -19,11 +19,12 @@ from typing import IO, Self
 
 import msgspec
 
-from anchord.adapters.disk import sync_folder
+from anchord.adapters.disk import read_small, sync_folder
 from anchord.adapters.outputs.tree_files import beside, compare, linked, replace, same_file
 from anchord.core.mirror_manifest import MANIFEST
 from anchord.core.tree_index import (
     INDEX,
+    MAX_INDEX_BYTES,
     IndexLine,
     line_of,
     shard_name,
@@ -39,6 +40,8 @@ ROOT_FILES = (INDEX, MANIFEST, "pith-signing-key.json", "README.txt")
 SHOWN = 20
 _SPOOL = ".publishing"
 _AT_ONCE = 20_000
+_LONGEST = 1 << 24
+"""More than a manifest or an index has."""
 
 
 class TreeOutput:
@@ -128,7 +131,7 @@ class TreeOutput:
         """Return a file's bytes."""
         with self._failing(path):
             try:
-                return (self._root / path).read_bytes()
+                return read_small(self._root / path, _LONGEST)
             except FileNotFoundError:
                 return None
 
@@ -296,7 +299,7 @@ def _check_ours(root: Path) -> None:
         return
     if INDEX in names:
         with contextlib.suppress(AnchordError):
-            stated_shards((root / INDEX).read_bytes())
+            stated_shards(read_small(root / INDEX, MAX_INDEX_BYTES))
             return
     raise ConfigError(
         f"{root} holds something that is no published tree ({min(names)!r:.80}, ...): "

@@ -18,15 +18,15 @@ def compare(path: str, data: bytes) -> str:
         OSError: it cannot be read.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return "new"
     try:
         found = os.fstat(handle)
-        if stat.S_ISREG(found.st_mode) and found.st_size != len(data):
+        if not stat.S_ISREG(found.st_mode) or found.st_size != len(data):
             return "updated"
         with open(handle, "rb", closefd=False) as file:
-            return "same" if file.read() == data else "updated"
+            return "same" if file.read(len(data) + 1) == data else "updated"
     finally:
         os.close(handle)
 

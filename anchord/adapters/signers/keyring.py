@@ -12,14 +12,14 @@ import fcntl
 import json
 import os
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from anchord.adapters.disk import sync_folder
+from anchord.adapters.disk import read_small, sync_folder
+from anchord.core import stricttoml
 from anchord.core.key_document import decode_key
 from anchord.core.keyring import (
     ALGORITHM,
@@ -36,6 +36,10 @@ _HEADER = """\
 # anchord's keyring: the public half of every key whose signatures are believed.
 # Written by `anchord key`; a comment you add is lost at the next change.
 """
+
+
+_MAX_BYTES = 16 << 20
+"""About 40,000 keys."""
 
 
 class _Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +75,7 @@ def load_keyring(folder: Path) -> Keyring:
     """
     path = folder / FILE
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
+        raw = stricttoml.parse(read_small(path, _MAX_BYTES))
         rows = msgspec.convert(raw, _File).keys
         return make_keyring([_from_row(row) for row in rows])
     except FileNotFoundError:
@@ -80,8 +84,6 @@ def load_keyring(folder: Path) -> Keyring:
         ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as TOML: {error}") from None
     except (msgspec.ValidationError, RefusedError) as error:
         raise ConfigError(f"{path}: {error}") from None
 

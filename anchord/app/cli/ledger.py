@@ -205,10 +205,11 @@ def verify(proof: str, file: str, vkeys: tuple[str, ...], as_json: bool) -> int:
 
 
 def _vkey(text: str) -> Verifier:
+    from anchord.adapters.disk import read_small
     from anchord.core.note import parse_vkey
 
     if "+" not in text and Path(text).is_file():
-        text = Path(text).read_text("utf-8", "replace").strip()
+        text = read_small(Path(text)).decode("utf-8", "replace").strip()
     return parse_vkey(text)
 
 

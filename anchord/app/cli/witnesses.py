@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from anchord.adapters.disk import read_small
 from anchord.app.config import load
 from anchord.app.wiring import App, SystemClock, chain_name
 from anchord.core.key_document import from_document
@@ -158,13 +159,13 @@ class Witnesses:
 
 def _read_key(path: Path) -> PublicKey:
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(read_small(path))
         if not isinstance(value, dict):
             raise RefusedError("expected a public key document, got JSON that is no object")
         inner = value.get("public_key")
         states = (inner if isinstance(inner, dict) else value).get("targets")
         return from_document(value, () if states else (*OWN_TARGETS, *REGISTRY_KEY.targets))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConfigError(
             f"--key {path}: expected a public key document, as `anchord key public` prints it, "
             "got no JSON"

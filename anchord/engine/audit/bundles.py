@@ -26,6 +26,7 @@ from anchord.core.moment import seconds, utc
 from anchord.core.receipt import check_receipt, receipts, strict_base64
 from anchord.core.standing import Standing
 from anchord.core.state import merge_bundle
+from anchord.core.strictjson import UNREADABLE
 from anchord.core.trust import Keys, Trust
 from anchord.core.verify_event import EventProved, read_event
 from anchord.engine.audit.fast_proofs import ProofReader
@@ -293,7 +294,7 @@ def well_written(raw: bytes, found: Examined) -> bool:
     try:
         rendered = _fields.decode(render_bundle(_record(bundle), added_at, (), (), (raw,)))
         fields = _fields.decode(raw)
-    except (RefusedError, msgspec.MsgspecError):
+    except (RefusedError, *UNREADABLE):
         return False
     keys = [str(value.get("key_id")) for value in bundle.keys]
     rendered[_KEYS] = fields[_KEYS] = msgspec.Raw()
@@ -338,7 +339,7 @@ def _source(bundle: Bundle) -> str:
     if bundle.canonical is not None:
         try:
             return msgspec.json.decode(bundle.canonical, type=_Record).source.kind or "none"
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             return "none"
     return "none"
 

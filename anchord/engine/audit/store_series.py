@@ -332,6 +332,6 @@ def object_of(raw: bytes) -> dict[str, Any]:
     """Return a JSON object; an empty one for anything else."""
     try:
         found = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -23,6 +23,7 @@ from anchord.core.item_name import (
     manifest_name,
     read_day_manifest,
 )
+from anchord.core.strictjson import UNREADABLE
 from anchord.core.trust import Trust
 from anchord.engine.audit.bundles import BundleAuditor
 from anchord.engine.audit.tree_survey import Kind
@@ -124,7 +125,7 @@ class ItemAuditor:
 
     def _known(self, path: str, raw: bytes) -> bool:
         """Tell whether a manifest can be checked at all; without its key it can be neither."""
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        with contextlib.suppress(*UNREADABLE):
             key_id = msgspec.json.decode(raw, type=_Signed).signer.key_id
             if self._keys.keys.find(key_id) is None:
                 self._outcome.doubt("day manifests are signed by keys nobody gave: " + KEY_TODO)
@@ -188,7 +189,7 @@ class ItemAuditor:
             if raw is None:
                 return [None] * members
             lines = [msgspec.json.decode(line, type=ManifestLine) for line in raw.splitlines()]
-        except (RefusedError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (RefusedError, *UNREADABLE) as error:
             self._find("manifest-unreadable", Part.MANIFEST, path, str(error))
             return [None] * members
         if len(lines) == members:

@@ -17,6 +17,7 @@ from anchord.core.finding import Part, Severity
 from anchord.core.keyring import Keyring
 from anchord.core.proof import MAX_PROOF_BYTES
 from anchord.core.state import MAX_STATE_BYTES, state_bytes, state_of_merged
+from anchord.core.strictjson import UNREADABLE
 from anchord.core.trust import Keys
 from anchord.engine.audit.bundles import Anchor, BundleAuditor, Examined, ends, well_written
 from anchord.engine.audit.fast_proofs import ProofReader
@@ -345,7 +346,7 @@ def _stated(raw: bytes) -> list[tuple[bytes, str | None]] | None:
     """Return (digest, signer) of the events a bundle states; None when that cannot be told."""
     try:
         events = _stated_events.decode(raw).events
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None
     return [
         (bytes.fromhex(name[1]), None if event.signer is None else event.signer.signer_id)
@@ -357,5 +358,5 @@ def _stated(raw: bytes) -> list[tuple[bytes, str | None]] | None:
 def _says_bundle(raw: bytes) -> bool:
     try:
         return msgspec.json.decode(raw, type=_Kind).bundle_type == BUNDLE_TYPE
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except UNREADABLE:
         return False

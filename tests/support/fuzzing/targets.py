@@ -1,0 +1,12 @@
+"""All parsers of foreign bytes, with what they are fed."""
+
+from __future__ import annotations
+
+from support.fuzzing import core_targets, file_targets, web_targets
+from support.fuzzing.engine import Target
+
+TARGETS: tuple[Target, ...] = (
+    *core_targets.TARGETS,
+    *web_targets.TARGETS,
+    *file_targets.TARGETS,
+)
