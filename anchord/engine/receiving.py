@@ -48,6 +48,8 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     failed: int = 0
     """Sources that could not be read; they are looked at again later."""
+    looked: tuple[str, ...] = ()
+    """Names of the sources that were looked at."""
     problems: dict[str, str] = {}
     """What could not be read or was refused, in words, by the source's name."""
 
@@ -58,6 +60,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
             adopted=self.adopted + other.adopted,
             refused=self.refused + other.refused,
             failed=self.failed + other.failed,
+            looked=tuple(dict.fromkeys((*self.looked, *other.looked))),
             problems={**self.problems, **other.problems},
         )
 
@@ -68,6 +71,8 @@ class Looked(msgspec.Struct, frozen=True):
     received: Received
     paused: bool = False
     """There is more; the next look goes on there."""
+    error: AnchordError | None = None
+    """Why it could not go on."""
 
 
 def receive(parts: Parts, now: int) -> Received:
@@ -130,7 +135,7 @@ class _Look:
                 try:
                     step = next(steps, None)
                 except _THEIRS as error:
-                    return Looked(self._failed(error))
+                    return Looked(self._failed(error), error=error)
                 if step is None:
                     return self._ended(paused=False)
                 if not self._take(step):
@@ -183,7 +188,8 @@ class _Look:
             first = f"{self._first.where}:{line} {self._first.reason}"
             words.append(f"{self._taken.refused:,} refused, first {first}")
         problems = {self._source.name: "; ".join(words)} if words else {}
-        return msgspec.structs.replace(self._taken, problems=problems)
+        looked = (self._source.name,)
+        return msgspec.structs.replace(self._taken, looked=looked, problems=problems)
 
 
 def _received(taken: Taken, beside: int) -> Received:

@@ -38,7 +38,7 @@ MAPS = {
     "stored.captures.refused", "stored.items.refused", "completeness.anchored",
     "completeness.stored", "completeness.by_source", "completeness.by_cohort",
     "completeness.waiting_age_s", "counts", "sources", "rows",
-    "delivered.problems", "outlets",
+    "received.problems", "delivered.problems", "outlets",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
 
@@ -77,6 +77,7 @@ class Story:
         self._mirror()
         self._headers()
         self._look_after()
+        self._receive()
         self._hand_over()
         self._keys()
         self._set_aside()
@@ -229,6 +230,24 @@ class Story:
         assert run("-c", str(self.config), "key", "revoke", key, "--reason", "x").exit_code == 0
         self.tell("key list")
         self.tell("key public", key)
+
+    def _receive(self) -> None:
+        """One source has a file that is none, one is not there."""
+        text = self.config.read_text("utf-8")
+        inbox = self.folder / "inbox"
+        inbox.mkdir()
+        (inbox / "bad.json").write_text("{", "utf-8")
+        tables = [
+            '[[sources]]\nname = "inbox"\nkind = "folder"\npath = "inbox"\nsettle_s = 0\n',
+            '[[sources]]\nname = "away"\nkind = "sql"\nurl = "sqlite:///none.db"\ntable = "t"\n',
+        ]
+        self.tell("sources")
+        self.config.write_text("\n".join([text, *tables]), "utf-8")
+        self.tell("run-once", code=3)
+        self.tell("sources")
+        self.tell("sources pull", "--again", code=2)
+        self.config.write_text(text, "utf-8")
+        self.tell("sources")
 
     def _hand_over(self) -> None:
         """One outlet takes all but one event, one is away."""

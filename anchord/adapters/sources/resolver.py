@@ -59,6 +59,7 @@ class Resolver:
         pulls: what was asked for, and when.
         scheme: how JSON records are made canonical.
         again_every_s: a name is asked for again after this long, seconds; 0: never.
+        at_once: answers that are taken in together; fewer where each takes long.
         monotonic: seconds that never go back.
     """
 
@@ -75,12 +76,13 @@ class Resolver:
         *,
         scheme: Scheme = Scheme.PITH_JSON_V1,
         again_every_s: int = 86_400,
+        at_once: int = _STEP_NAMES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name, self.every_s = name, every_s
         self._pattern, self._names, self._web, self._pulls = pattern, names, web, pulls
         self._scheme, self._again_s, self._monotonic = scheme, again_every_s, monotonic
-        self._mirror = f"source {name}"
+        self._mirror, self._at_once = f"source {name}", min(max(at_once, 1), _STEP_NAMES)
 
     def place(self, cursor: bytes | None) -> str:
         """Return what a cursor means, in words for people."""
@@ -94,8 +96,8 @@ class Resolver:
         kept, names = done, islice(self._names(), done, None)
         while chunk := list(islice(names, _LOOK_UP)):
             due = self._due([self._wanted(one) for one in chunk], now)
-            for start in range(0, len(due), _STEP_NAMES):
-                yield from self._ask_some(due[start : start + _STEP_NAMES], now, failures)
+            for start in range(0, len(due), self._at_once):
+                yield from self._ask_some(due[start : start + self._at_once], now, failures)
             done += len(chunk)
             if due:  # where nothing was asked, nothing need be written
                 kept = done

@@ -29,6 +29,7 @@ from anchord.adapters.store.database import (
     mapped_errors,
     sqlite_path,
 )
+from anchord.adapters.store.exchange import Sources
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
@@ -39,7 +40,10 @@ from anchord.adapters.store.tokens import Tokens
 from anchord.errors import ConfigError, FatalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from anchord.core.model import Adoption, Document, Record
+    from anchord.ports import Added
 
 
 class SqlReadingStore:
@@ -67,11 +71,21 @@ class SqlReadingStore:
         self.storage = Storage(database)
         self.log = Log(database)
         self.tokens = Tokens(database)
+        self.sources = Sources(database)
         self.audit = AuditRows(database)
 
     def changed(self) -> bool:
         """Tell whether anybody has written to the store since it was opened here."""
         return self._watch.changed()
+
+    def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
+        """Refuse, as `exclusive` does.
+
+        Raises:
+            FatalError: always.
+        """
+        del items, now
+        raise _bug()
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -80,7 +94,7 @@ class SqlReadingStore:
         Raises:
             FatalError: always.
         """
-        raise FatalError("a store that was opened to be read was to be written; this is a bug")
+        raise _bug()
         yield
 
     def close(self) -> None:
@@ -88,6 +102,10 @@ class SqlReadingStore:
         self._watch.close()
         self._moment.close()
         self._engine.dispose()
+
+
+def _bug() -> FatalError:
+    return FatalError("a store that was opened to be read was to be written; this is a bug")
 
 
 class _OneMoment(Database):
@@ -131,7 +149,7 @@ class _Watch:
     def _state(self) -> Any:
         asked = "PRAGMA data_version"
         if not self._sqlite:
-            asked = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT)"
+            asked = "SELECT CAST(pg_current_snapshot() AS TEXT)"
         with self._connection.begin():
             return self._connection.exec_driver_sql(asked).scalar()
 

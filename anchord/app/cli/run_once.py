@@ -114,6 +114,7 @@ def _exit_code(document: dict[str, Any], trouble: AnchordError | None, *, wait: 
     if wait and (document["left"] or document["left_to_store"]):
         return 3
     failed = document["problems"] or document["failed_calls"]
+    failed = failed or (document["received"] or {}).get("failed")
     return 3 if failed or (document["delivered"] or {}).get("problems") else 0
 
 
@@ -322,6 +323,7 @@ def _sum(a: PassReport, b: PassReport) -> PassReport:
         signed=a.signed + b.signed,
         failed_calls=b.failed_calls,
         problems=b.problems,
+        received=a.received + b.received if a.received and b.received else b.received,
         stored=_added(a.stored, b.stored),
         delivered=_handed_over(a.delivered, b.delivered),
     )
@@ -357,7 +359,9 @@ def _tell(document: dict[str, Any]) -> None:
         ("anchored", "batch(es) anchored"),
         ("signed", "event(s) signed"),
     ]
-    lines = [f"{document[key]:>9,} {text}" for key, text in words if document[key]]
+    received = document["received"] or {"new": 0, "problems": {}}
+    lines = [f"{received['new']:>9,} new record(s) from sources"] if received["new"] else []
+    lines += [f"{document[key]:>9,} {text}" for key, text in words if document[key]]
     lines += report_lines(document["stored"])
     outlets = document["delivered"] or {"events": 0, "set_aside": 0, "problems": {}}
     if outlets["events"]:
@@ -375,6 +379,8 @@ def _tell(document: dict[str, Any]) -> None:
         )
     for name, problem in document["problems"].items():
         click.echo(f"{name}: {problem}", err=True)
+    for name, problem in received["problems"].items():
+        click.echo(f"source {name}: {printable(problem)}", err=True)
     for name, problem in outlets["problems"].items():
         click.echo(f"outlet {name}: {printable(problem)}", err=True)
     if outlets["set_aside"]:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from anchord.core.moment import utc
-from anchord.engine import delivering
+from anchord.engine import delivering, receiving
 
 if TYPE_CHECKING:
     from anchord.app.service.session import Session
@@ -71,8 +71,8 @@ class Agenda:
         if length != covered:
             last = store.log.last()
             found.append(now if last is None else last.created_at + parts.policy.checkpoint_every_s)
-        handing_over = delivering.next_moment(parts, now)
-        return found if handing_over is None else [*found, handing_over]
+        beside = (receiving.next_moment(parts, now), delivering.next_moment(parts, now))
+        return [*found, *(moment for moment in beside if moment is not None)]
 
     def storing_due(self, now: int) -> bool:
         """Tell whether an answer of the archive came, or a call can be made."""

@@ -24,9 +24,20 @@ _WORDS = {
 def words_of(report: PassReport) -> str:
     """Return what was done and what failed; empty when nothing was."""
     document = msgspec.to_builtins(report)
-    words = [f"{document[key]:,} {text}" for key, text in _WORDS.items() if document[key]]
+    words = received_words(report)
+    words += (f"{document[key]:,} {text}" for key, text in _WORDS.items() if document[key])
     words += (line.strip() for line in report_lines(document["stored"]))
     return ", ".join([*words, *delivered_words(report)])
+
+
+def received_words(report: PassReport) -> list[str]:
+    """Return what came from sources, and what of it was refused."""
+    came = report.received
+    if came is None:
+        return []
+    counts = ((came.new, "new record(s) from sources"), (came.adopted, "proof(s) adopted"))
+    words = [f"{count:,} {text}" for count, text in counts if count]
+    return [*words, f"{came.refused:,} refused: `anchord sources`"] if came.refused else words
 
 
 def delivered_words(report: PassReport) -> list[str]:

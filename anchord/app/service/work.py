@@ -111,6 +111,10 @@ class Work:
             session.rest()
         for source in {*report.problems, *session.app.config.headers.sources}:
             self.guard.say(source, logging.WARNING, "headers", report.problems.get(source))
+        if report.received is not None:
+            for name in report.received.looked:
+                words = report.received.problems.get(name)
+                self.guard.say(f"source {name}", logging.WARNING, "source", words)
         problems = {} if report.delivered is None else report.delivered.problems
         for outlet in session.parts.outlets:
             words = problems.get(outlet.name)
