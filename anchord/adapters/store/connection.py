@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import mapped_errors
+from anchord.adapters.store.postgres_bulk import among, copy_in
 from anchord.errors import FatalError, StoreBusyError
 
 if TYPE_CHECKING:
@@ -89,15 +90,15 @@ def insert_many(
     names: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Insert tuples in the order of `names`: one prepared statement, no object per row."""
+    """Insert tuples in the order of `names`: one statement, no object per row."""
     if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        copy_in(connection, table, names, rows)
         return
     statement = sa.insert(table).values({name: sa.bindparam(name) for name in names})
     compiled = statement.compile(dialect=connection.dialect)
-    order = getattr(compiled, "positiontup", None)
-    if order is None:
-        connection.execute(sa.insert(table), [dict(zip(names, row, strict=True)) for row in rows])
-        return
+    order = getattr(compiled, "positiontup", None) or names
     if list(order) != list(names):
         places = [list(names).index(name) for name in order]
         rows = [tuple(row[place] for place in places) for row in rows]
@@ -109,11 +110,11 @@ def select_in(
 ) -> Sequence[Any]:
     """Return the rows of `query` whose `column` is one of many values.
 
-    Where the driver counts its parameters, they go to it as they are: SQLAlchemy's own IN looks
-    at each value, which costs more than finding the row.
+    The values go to the driver as they are: SQLAlchemy's own IN looks at each of them, which costs
+    more than finding the row.
     """
-    if connection.dialect.paramstyle != "qmark":
-        return connection.execute(query.where(column.in_(values))).all()
+    if connection.dialect.name == "postgresql":
+        return connection.execute(query.where(among(column, values))).all()
     text = str(query.compile(dialect=connection.dialect))
     marks = ",".join("?" * len(values))
     where = f"{text} WHERE {column.table.name}.{column.name} IN ({marks})"

@@ -97,6 +97,12 @@ def mapped_errors(url: str) -> Iterator[None]:
         if sa.make_url(url).get_backend_name() == "postgresql":
             raise postgres.mapped(error, shown) from error
         raise _mapped_sqlite(error, shown) from error
+    except (exc.PendingRollbackError, exc.TimeoutError) as error:
+        # A transaction whose connection was lost was used on; or all connections are in use.
+        raise StoreBusyError(
+            f"the store {shown} does not answer, or let go of us: {error}; what was committed is "
+            "kept, tried again"
+        ) from error
 
 
 def _mapped_sqlite(error: exc.DBAPIError, shown: str) -> AnchordError:
@@ -187,6 +193,8 @@ def create(url: str) -> bool:
         config = AlembicConfig()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         with mapped_errors(url), engine.execution_options(writes=True).begin() as connection:
+            if engine.dialect.name == "postgresql":
+                postgres.check_server(connection)
             config.attributes["connection"] = connection
             command.upgrade(config, REVISION)
         return True

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
+from sqlalchemy import event, exc
 
 from anchord.errors import (
     AnchordError,
@@ -22,9 +23,8 @@ from anchord.errors import (
     StoreBusyError,
 )
 
-if TYPE_CHECKING:
-    from sqlalchemy import exc
-
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+"""Stands for NUL in texts, which PostgreSQL does not take."""
 SPACE = 0x616E6368
 """First number of anchord's advisory locks; the second is made of the schema and the right."""
 _WRITING_WAITS_S = 30
@@ -48,14 +48,18 @@ _DEAD_AFTER = {
 """How soon a machine that is gone is noticed; rights are held by sessions, so both sides look."""
 _SERVER_LOOKS = (
     "-c tcp_keepalives_idle=15 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 "
-    "-c timezone=UTC"
+    # Who holds a right or reads one moment for hours is idle for long, whatever the server's rule.
+    "-c idle_in_transaction_session_timeout=0 -c statement_timeout=0 -c timezone=UTC"
 )
+_LEAST_VERSION = 13
+"""Of the server: the first with pg_current_snapshot()."""
 _AWAY = ("08", "57P", "40", "53300", "55P03", "57014", "25P03", "25P04")
 """SQLSTATEs, or their beginnings, after which the same may succeed: no connection, shutdown,
 deadlock, too many clients, lock not available, cancelled, idle too long
 (https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
-_PERSON = ("28", "3D", "42501", "3F")
-"""SQLSTATEs, or their beginnings, that a person must act on: who may connect, where, to do what."""
+_PERSON = ("28", "3D", "42501", "3F", "25006")
+"""SQLSTATEs, or their beginnings, that a person must act on: who may connect, where, to do what; a
+standby takes no writes."""
 _PERSON_WORDS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "password")
 
 
@@ -67,8 +71,29 @@ def engine(url: sa.URL) -> sa.Engine:
     """
     arguments = session_arguments(url)
     found = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
+    event.listen(found, "connect", _connected)
     event.listen(found, "begin", _begin)
     return found
+
+
+def check_server(connection: sa.Connection) -> None:
+    """Refuse a server or database that cannot keep what a store keeps.
+
+    Raises:
+        ConfigError: it is too old, or its texts are not UTF-8.
+    """
+    asked = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
+    number, encoding = connection.exec_driver_sql(asked).one()
+    if number < _LEAST_VERSION * 10_000:
+        raise ConfigError(
+            f"expected PostgreSQL {_LEAST_VERSION} or newer, got {number // 10_000}: upgrade the "
+            "server"
+        )
+    if encoding != "UTF8":
+        raise ConfigError(
+            f"expected a database with the encoding UTF8, got {encoding}: make one with "
+            "CREATE DATABASE anchord ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def session_arguments(url: sa.URL) -> dict[str, int | str]:
@@ -88,6 +113,31 @@ def application_name() -> str:
     return f"anchord {os.getpid()} {platform.node() or '?'}"
 
 
+def _connected(driver: Any, _record: Any) -> None:
+    for dumper in _text_dumpers():
+        driver.adapters.register_dumper(str, dumper)
+
+
+@cache
+def _text_dumpers() -> tuple[type, ...]:
+    """Return what sends texts: the one character PostgreSQL has not becomes a visible one.
+
+    Names and addresses have no NUL. What a stranger's answer said may have, and must not be able to
+    keep a store from writing down that it came.
+    """
+    from psycopg.types.string import StrBinaryDumper, StrDumperUnknown
+
+    class Binary(StrBinaryDumper):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", REPLACED))
+
+    class Plain(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(obj.replace("\0", REPLACED))
+
+    return Binary, Plain  # the last one is the driver's choice where it has one
+
+
 def _begin(connection: sa.Connection) -> None:
     if connection.get_execution_options().get("writes"):
         connection.exec_driver_sql(_BEGIN_WRITING)
@@ -102,9 +152,11 @@ def mapped(error: exc.DBAPIError, shown: str) -> AnchordError:
     """
     text = " ".join(str(error.orig).split())
     state = getattr(error.orig, "sqlstate", None)
-    if state is None and any(word in text for word in _PERSON_WORDS):
-        state = _PERSON[0]
-    if error.connection_invalidated or state is None or state.startswith(_AWAY):
+    if state is None and isinstance(error, exc.OperationalError):
+        told = any(word in text for word in _PERSON_WORDS)
+        state = _PERSON[0] if told else _AWAY[0]
+    state = state or "no SQLSTATE"
+    if error.connection_invalidated or state.startswith(_AWAY):
         return StoreBusyError(
             f"the store {shown} does not answer, or let go of us: {text}; what was committed is "
             "kept, tried again"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from anchord.adapters.store.database import mapped_errors
-from anchord.adapters.store.schema import events, records
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from anchord.adapters.store.connection import Database
 
 
@@ -18,7 +17,10 @@ class Watch:
 
     On SQLite it keeps a connection of its own and asks it for `PRAGMA data_version`, which changes
     with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version);
-    no page of a table is read. Elsewhere the newest record and event are looked up by their keys.
+    no page of a table is read. PostgreSQL is asked which transactions are over
+    (https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT): that
+    changes with every commit in any database of the server, so a server with much to do wakes us
+    too often, and no commit is missed.
 
     Args:
         database: of the store.
@@ -34,11 +36,11 @@ class Watch:
         """Return something that differs from what an earlier call returned if there was a commit.
 
         Raises:
-            StoreBusyError: the store is locked.
+            StoreBusyError: the store is locked, or its server away.
             FatalError: the disk failed.
         """
         if not self._is_sqlite:
-            return self._newest()
+            return self._snapshot()
         with mapped_errors(self._url):
             if self._connection is None:
                 self._connection = self._database.engine.connect()
@@ -54,9 +56,8 @@ class Watch:
         if connection is not None:
             connection.close()
 
-    def _newest(self) -> tuple[int, ...]:
+    def _snapshot(self) -> tuple[int, ...]:
+        """Return xmin, xmax, and the transactions between them that are not over."""
         with self._database.reading() as connection:
-            return tuple(
-                connection.execute(sa.select(sa.func.max(column))).scalar() or 0
-                for column in (records.c.id, events.c.seq)
-            )
+            found = connection.exec_driver_sql("SELECT CAST(pg_current_snapshot() AS text)")
+            return tuple(map(int, filter(None, found.scalar_one().replace(":", ",").split(","))))

@@ -13,6 +13,33 @@ def _row_id() -> sa.BigInteger:
     return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
+_TABLES = (
+    "batch_pendings", "batches", "bodies", "calendars", "captures", "checkpoints", "documents",
+    "events", "file_members", "file_ranges", "files", "items", "lanes", "log_nodes", "outlet_rows",
+    "outlets", "pendings", "pulls", "records", "series", "sources", "submissions", "tiles",
+    "tokens",
+)  # fmt: skip
+
+
+def _as_on_sqlite() -> None:
+    """Let PostgreSQL order texts by their bytes, and take commitments of any length.
+
+    An entry of an index has 2,704 bytes at most there, so it holds a commitment's hash.
+    """
+    found = sa.inspect(op.get_bind())
+    for table in _TABLES:
+        for column in found.get_columns(table):
+            if isinstance(column["type"], sa.Text):
+                op.execute(
+                    f'ALTER TABLE {table} ALTER COLUMN "{column["name"]}" TYPE text COLLATE "C"'
+                )
+    op.drop_constraint("uq_pendings_uri_commitment", "pendings")
+    op.create_index(
+        "uq_pendings_uri_commitment", "pendings", ["uri", sa.text("sha256(commitment)")],
+        unique=True,
+    )  # fmt: skip
+
+
 def upgrade() -> None:
     op.create_table(
         "sources",
@@ -59,3 +86,5 @@ def upgrade() -> None:
     op.create_index(
         "ix_outlet_rows_record_id", "outlet_rows", ["name", "record_id", "seq"], unique=False
     )
+    if op.get_bind().dialect.name == "postgresql":
+        _as_on_sqlite()
