@@ -17,6 +17,7 @@ from sqlalchemy import event
 from anchord.adapters.store.captures import SOURCE
 from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts, Health
+from anchord.adapters.store.database import sqlite_path
 from anchord.adapters.store.reading import SqlReadingStore, connect_reading
 from anchord.adapters.store.schema import (
     batches,
@@ -34,6 +35,7 @@ from anchord.ports.log import AuthorityHealth
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at the clock: well under a millisecond."""
@@ -128,13 +130,50 @@ def measure(url: str, known_uris: Collection[str], limit_s: float) -> Measured:
         store.close()
 
 
-def watching(url: str) -> Watch:
-    """Return what tells whether a store was written to; to be closed.
+class Changes:
+    """Tells whether a store was written to, for next to nothing. One thread at a time uses it.
 
-    Raises:
-        ConfigError: there is no such store.
+    Args:
+        url: SQLAlchemy URL of the store.
     """
-    return Watch(Database(connect_reading(url), url), url)
+
+    def __init__(self, url: str) -> None:
+        self._url, self._path = url, sqlite_path(url)
+        self._engine: sa.Engine | None = None
+        self._watch: Watch | None = None
+        self._file = 0
+
+    def mark(self) -> tuple[int, ...]:
+        """Return something that differs from what an earlier call returned if there was a commit.
+
+        Raises:
+            ConfigError: there is no such store.
+            StoreBusyError: the store is locked.
+            FatalError: the disk failed.
+        """
+        file = _number(self._path)
+        if self._watch is None or file != self._file:
+            # Another file has the name, say a backup that was restored: the open one is nobody's.
+            self.close()
+            self._engine, self._file = connect_reading(self._url), file
+            self._watch = Watch(Database(self._engine, self._url), self._url)
+        return (file, *self._watch.mark())
+
+    def close(self) -> None:
+        """Let go of the store; may be called twice."""
+        watch, engine = self._watch, self._engine
+        self._watch = self._engine = None
+        if watch is not None and engine is not None:
+            watch.close()
+            engine.dispose()
+
+
+def _number(path: Path | None) -> int:
+    """Return which file has a name; 0: none, or it is no file."""
+    try:
+        return 0 if path is None else path.stat().st_ino
+    except OSError:
+        return 0
 
 
 class _MeasuredStore(SqlReadingStore):

@@ -53,7 +53,8 @@ def fill(sheet: Sheet, config: Config, reading: Reading, now: int) -> None:
         _calendars(sheet, config, reading.measured)
         _archive(sheet, reading.measured)
         _lanes(sheet, reading.measured.lanes, now)
-        _exchange(sheet, reading.measured)
+        _sources(sheet, reading.measured)
+        _outlets(sheet, config, reading.measured)
 
 
 def _records(sheet: Sheet, config: Config, found: Measured) -> None:
@@ -166,7 +167,7 @@ def _lanes(sheet: Sheet, found: Iterable[Lane], now: int) -> None:
     sheet.put("archive_alerts", len(storage.alerts(lanes)))
 
 
-def _exchange(sheet: Sheet, found: Measured) -> None:
+def _sources(sheet: Sheet, found: Measured) -> None:
     for source in found.sources[:_MOST_NAMES]:
         name = source.name
         sheet.put("source_failures", source.failures, source=name)
@@ -174,11 +175,16 @@ def _exchange(sheet: Sheet, found: Measured) -> None:
         sheet.put("source_next_look_timestamp_seconds", source.next_at, source=name)
         sheet.put("source_taken_records_total", source.taken, source=name)
         sheet.put("source_refused_records_total", source.refused, source=name)
-    for outlet in found.outlets[:_MOST_NAMES]:
-        name, aside = outlet.name, outlet.aside
+
+
+def _outlets(sheet: Sheet, config: Config, found: Measured) -> None:
+    known = {outlet.name: outlet for outlet in found.outlets}
+    for name in [one.name for one in config.outlets if one.name in known][:_MOST_NAMES]:
+        outlet = known[name]
         sheet.put("outlet_lag_events", max(found.events - outlet.seq, 0), outlet=name)
         sheet.put("outlet_failures", outlet.failures, outlet=name)
         sheet.put("outlet_last_success_timestamp_seconds", outlet.last_ok_at, outlet=name)
         sheet.put("outlet_delivered_events_total", outlet.delivered, outlet=name)
         for state in ("waiting", "parked"):
-            sheet.put("outlet_aside_events", aside.get(state, 0), outlet=name, state=state)
+            count = outlet.aside.get(state, 0)
+            sheet.put("outlet_aside_events", count, outlet=name, state=state)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.adapters.store.measures import Measured, measure, watching
+from anchord.adapters.store.measures import Changes, Measured, measure
 from anchord.adapters.store.vitals import sizes
 from anchord.app.wiring import store_url
 from anchord.core.header import HEADER_SIZE, parse_header
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from anchord.adapters.store.watching import Watch
     from anchord.app.config import Loaded
 
 LIMIT_S = 30.0
@@ -84,7 +83,7 @@ class Meter:
         self._thread: threading.Thread | None = None
         self._again_at = float("-inf")
         self._reading = Reading()
-        self._watch: Watch | None = None
+        self._changes: Changes | None = None
         self._mark: tuple[int, ...] | None = None
 
     def latest(self, patience_s: float) -> Reading:
@@ -123,10 +122,10 @@ class Meter:
 
     def _next(self) -> Reading:
         loaded = self._loaded()
-        if self._watch is None:
-            self._watch = watching(store_url(loaded))
+        if self._changes is None:
+            self._changes = Changes(store_url(loaded))
         # The mark is taken first: what is committed from here on is read the next time.
-        mark, last = self._watch.mark(), self._reading
+        mark, last = self._changes.mark(), self._reading
         if mark == self._mark and last.error is None:
             return msgspec.structs.replace(
                 last, known_at=time.time(), size=sizes(store_url(loaded)), tip=_tip_of(loaded)
@@ -144,9 +143,9 @@ class Meter:
         return Reading(error=error)
 
     def _unwatch(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
+        changes, self._changes = self._changes, None
+        if changes is not None:
+            changes.close()
 
 
 def _tip_of(loaded: Loaded) -> Tip | None:
