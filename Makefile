@@ -5,6 +5,7 @@
 #   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
 #   SIZE=10000,100000                   how many records `make bench`, `items` and `tree` measure
 #   RECORDS=20000 HOURS=24              how much `make day` lives through
+#   DAYS=30 RECORDS=50000 STORE=sqlite  what `make soak` lives through; STORE=postgres starts a server
 #   TIME=600                            how many seconds `make fuzz` takes
 
 VENV ?= .venv
@@ -17,6 +18,9 @@ PYTEST_ARGS ?=
 SIZE ?= 10000
 RECORDS ?= 20000
 HOURS ?= 24
+DAYS ?= 30
+STORE ?= sqlite
+SEED ?= 1
 TIME ?= 600
 LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
@@ -45,6 +49,9 @@ bench: $(BIN)/.dev ## measure against the standard library and client, side by s
 
 day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock that jumps
 	$(BIN)/python -m benchmarks.day --records $(RECORDS) --hours $(HOURS)
+
+soak: $(BIN)/.dev ## days of virtual time with every fault: lost, doubled, false and stuck must be 0
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.soak --days $(DAYS) --records $(RECORDS) --store $(STORE) --seed $(SEED)
 
 items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the real library
 	$(BIN)/python -m benchmarks.items --size $(SIZE)

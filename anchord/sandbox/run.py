@@ -7,6 +7,7 @@ Sandbox, not Bitcoin, not the Internet Archive.
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Self
 
@@ -68,7 +69,8 @@ class Sandbox:
         archive_rules: limits and delays of its Wayback Machine; None: quick ones.
         item_rules: the same of its items.
         archive_weather: faults of the Wayback Machine by chance and by the clock.
-        clock: the archive's time; None: this machine's, shifted by what it was advanced.
+        clock: the time of archive and blocks; None: this machine's, for the archive shifted by
+            what it was advanced.
         authority: also run a time-stamping authority, where there is an `openssl` to do it.
     """
 
@@ -128,7 +130,8 @@ class Sandbox:
         folder.mkdir(parents=True, exist_ok=True)
         self._run_file = RunFile(self.directory)
         self._run_file.refuse_second()
-        self.chain = Chain(folder / "chain.dat")
+        clock = self._archive_parts[-1]
+        self.chain = Chain(folder / "chain.dat", now=time.time if clock is None else clock.now)
         self.acceptor = Acceptor(self.board, self.counts)
         self._web = Web(self.acceptor, self.board, self.counts)
         self._ports = Ports(folder / "ports.json")

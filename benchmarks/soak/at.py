@@ -1,0 +1,17 @@
+"""An `anchord` command at a virtual moment: `python -m benchmarks.soak.at SECONDS WORD...`."""
+
+from __future__ import annotations
+
+import sys
+
+from anchord.app import wiring
+from benchmarks.soak.service import Clock
+
+if __name__ == "__main__":
+    Clock.wall.moment = int(sys.argv[1])
+    # Before the commands are loaded, which take the clock by its name.
+    wiring.SystemClock = Clock  # type: ignore[misc, assignment]
+    from anchord.app.cli.main import main
+
+    sys.argv = ["anchord", *sys.argv[2:]]
+    main()

@@ -1,0 +1,40 @@
+"""Two days with all faults, killed and healed: nothing is lost, doubled, false or stuck."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def soaked(*words: str) -> dict[str, Any]:
+    """Return the report of a soak."""
+    command = [sys.executable, "-m", "benchmarks.soak", "--json", "--quiet", *words]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=550
+    )
+    assert done.stdout, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (not all(report["laws"].values()))
+    return report
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_two_bad_days_lose_nothing_double_nothing_and_leave_nothing_false_or_stuck(
+    store: str,
+) -> None:
+    report = soaked("--days", "2", "--records", "150", "--store", store)
+    broken = [law for law, held in report["laws"].items() if not held]
+    assert broken == [], json.dumps(report, indent=1)
+    assert report["kill -9"] > 4
+    happened = report["happened"]
+    assert {"reorg", "fault", "kill", "hold", "step_clock"} <= set(happened), happened
+    assert ("restart" in happened) == (store == "postgres")
