@@ -50,6 +50,7 @@ bench: $(BIN)/.dev ## measure against the standard library and client, side by s
 day: $(BIN)/.dev ## live through a day of captures, fair and foul, on a clock that jumps
 	$(BIN)/python -m benchmarks.day --records $(RECORDS) --hours $(HOURS)
 
+soak: RECORDS = 50000
 soak: $(BIN)/.dev ## days of virtual time with every fault: lost, doubled, false and stuck must be 0
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.soak --days $(DAYS) --records $(RECORDS) --store $(STORE) --seed $(SEED)
 
