@@ -111,11 +111,14 @@ def _toml(shown: Mapping[str, Any], sources: Mapping[str, str]) -> Iterator[str]
     from anchord.app.toml_text import value_text
 
     first = True
-    for table, names in itertools.groupby(shown, key=lambda name: name.rpartition(".")[0]):
+    # Keys of no table come before every table: after one they would be its own.
+    ordered = sorted(shown, key=lambda name: "." in name)
+    for table, names in itertools.groupby(ordered, key=lambda name: name.rpartition(".")[0]):
         if not first:
             yield ""
         first = False
-        yield f"[{table}]"
+        if table:
+            yield f"[{table}]"
         for name in names:
             source = sources[name]
             mark = "" if source == "default" else f"  # {source}"
