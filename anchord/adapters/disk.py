@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import tarfile
 from pathlib import Path
+from typing import Self
 
 SMALL = 1 << 20
 """More than any configuration, keyring, memo, cookie or password has."""
@@ -35,3 +37,29 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class TarHeader(tarfile.TarInfo):
+    """A header of a tar of strangers: what the library would read whole into memory is short.
+
+    Names that are too long for a header, and whatever else pax has to say, come in blocks before
+    the member, of any length that is stated (POSIX.1-2024, pax, "pax Header Block").
+    """
+
+    _LONGEST = 1 << 16
+    _BEFORE_MEMBERS = (
+        tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )  # fmt: skip
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Return the header in a block.
+
+        Raises:
+            tarfile.TarError: it is none, or what it announces is too long.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in cls._BEFORE_MEMBERS and found.size > cls._LONGEST:
+            raise tarfile.ReadError(f"it has {found.size:,} bytes of headers before a member")
+        return found

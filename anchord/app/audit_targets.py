@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import posixpath
 import shutil
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from anchord.adapters.disk import TarHeader
+from anchord.adapters.sources.streams import GZIP_MAGIC
 from anchord.adapters.trees.folder import FolderTree
 from anchord.core.bundle import MAX_BUNDLE_BYTES
 from anchord.engine.audit.tree_survey import NAMED, Kind, kind_of
@@ -24,6 +28,9 @@ from anchord.errors import ConfigError
 
 _PIECE = 1 << 20
 _BEGINNING = 64
+_UNPACKED, _RATIO = 1 << 30, 100
+"""Most bytes that are unpacked: so many, or so many for each byte of the file. Bundles shrink to a
+tenth or a twentieth; a file made to fill a disk shrinks to a thousandth."""
 STDIN = "-"
 
 
@@ -119,8 +126,13 @@ def _unpack(file: BinaryIO, shown: str, folder: Path) -> None:
     A path that stands there twice is refused: one reader would see the first, another the last.
     """
     seen: set[str] = set()
+    left = max(_UNPACKED, _RATIO * os.fstat(file.fileno()).st_size)
 
     def once(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+        nonlocal left
+        left -= member.size + tarfile.BLOCKSIZE
+        if left < 0:
+            raise tarfile.FilterError("it unpacks to far more than it is: unpack it by hand first")
         found = tarfile.data_filter(member, path)
         name = posixpath.normpath(found.name)
         if name in seen and not found.isdir():
@@ -129,11 +141,12 @@ def _unpack(file: BinaryIO, shown: str, folder: Path) -> None:
         return found
 
     try:
-        with tarfile.open(fileobj=file, mode="r:*") as archive:
+        mode = "r:gz" if file.read(2) == GZIP_MAGIC else "r:"
+        file.seek(0)
+        with tarfile.open(fileobj=file, mode=mode, tarinfo=TarHeader) as archive:  # type: ignore[call-overload]
             archive.extractall(folder, filter=once)  # noqa: S202 - `once` filters as "data" does
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        # The library lists every compression it tried, a line each: nobody asked for them.
-        why = "got none of these" if "\n" in str(error) else error
+    except (tarfile.TarError, EOFError, ValueError, zlib.error) as error:
+        why = "got none of these" if isinstance(error, tarfile.ReadError) and not seen else error
         raise ConfigError(
             f"{shown}: expected a folder, a bundle, bundles one a line, or a whole .tar or "
             f".tar.gz of a folder: {why}"

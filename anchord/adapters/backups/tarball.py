@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from anchord.adapters.disk import sync_folder
+from anchord.adapters.disk import TarHeader, sync_folder
 from anchord.core.strictjson import UNREADABLE
 from anchord.errors import ConfigError, DiskError, RefusedError
 
@@ -145,7 +145,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._told():
-            self._tar = tarfile.open(path, mode="r:")  # noqa: SIM115 - closed by `close`
+            self._tar = tarfile.open(path, mode="r:", tarinfo=TarHeader)  # noqa: SIM115 - closed by `close`
         try:
             with self._told():
                 self.manifest = self._manifest()

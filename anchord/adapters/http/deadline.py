@@ -19,6 +19,8 @@ import urllib3.connection
 import urllib3.connectionpool
 from urllib3.exceptions import ProtocolError
 
+_GATEWAYS = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")))
+"""RFC 6052, RFC 8215 and RFC 4291: the last 32 bits are an IPv4 address."""
 _Address = tuple[int, int, int, str, Any]
 """What getaddrinfo gives: family, kind, protocol, canonical name, address."""
 
@@ -110,8 +112,27 @@ def connect(host: str, port: int, timeout_s: float, *, public: bool = False) -> 
 def _is_public(address: str) -> bool:
     """Tell whether an address is one of the Internet (IANA's special-purpose registries)."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_global
+    if isinstance(found, ipaddress.IPv6Address) and (within := _embedded(found)):
+        # Python calls gateways to IPv4 global, wherever these lead.
+        return all(map(_is_global, within))
+    return _is_global(found)
+
+
+def _is_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return address.is_global and not address.is_multicast
+
+
+def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address] | None:
+    """Return the IPv4 addresses that an IPv6 one stands for, by any of the ways in use."""
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    if address.sixtofour is not None:  # RFC 3056
+        return [address.sixtofour]
+    if address.teredo is not None:  # RFC 4380
+        return list(address.teredo)
+    if any(address in network for network in _GATEWAYS):
+        return [ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)]
+    return None
 
 
 def _dial(address: _Address, timeout_s: float) -> TotalTimeoutSocket:

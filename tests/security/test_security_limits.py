@@ -1,0 +1,210 @@
+"""What strangers send or lay down costs no more than its size: reads end, messages are short."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+from support.fuzzing import samples
+from support.http_server import ScriptedServer
+from support.trees import publish_tree
+from support.workplace import Workplace, run, sample
+
+from anchord.adapters.disk import SMALL, TarHeader, read_small
+from anchord.adapters.http import Client
+from anchord.adapters.outputs.tree_files import compare
+from anchord.adapters.signers.keyring import load_keyring
+from anchord.app import audit_targets
+from anchord.app.config import load
+from anchord.core import cms, stricttoml, tsa
+from anchord.core.bundle_text import follows
+from anchord.engine.item_verification import is_day_manifest
+from anchord.errors import (
+    MAX_MESSAGE,
+    AnchordError,
+    ConfigError,
+    RefusedError,
+    TransientError,
+    VerificationError,
+)
+
+DEEP = b'{"a":' * 100_000
+
+
+# ---------------------------------------------------------------------- messages
+
+
+@pytest.mark.parametrize("kind", [ConfigError, TransientError, RefusedError])
+def test_a_message_is_bounded_and_keeps_both_ends(kind: type[AnchordError]) -> None:
+    said = str(kind("expected a name, got " + "x" * 10**6 + ": choose another"))
+    assert len(said) <= MAX_MESSAGE
+    assert said.startswith("expected a name, got x")
+    assert said.endswith("x: choose another")
+
+
+def test_a_short_message_stays_as_it_is() -> None:
+    assert str(ConfigError("a" * MAX_MESSAGE)) == "a" * MAX_MESSAGE
+    assert str(AnchordError()) == ""
+
+
+def test_the_http_library_logs_nothing_of_what_a_server_sends(capfd, caplog) -> None:
+    """It warns of bad headers by a traceback that quotes them; without a handler, on stderr."""
+    bad = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nno colon here \x1b[31m\r\n\r\nok"
+    with caplog.at_level(logging.WARNING), ScriptedServer(lambda _asked: [bad]) as server:
+        with contextlib.suppress(AnchordError):
+            Client(2).get(server.url + "/?token=secret")
+    assert caplog.records == []
+    assert capfd.readouterr().err == ""
+
+
+# ---------------------------------------------------------------------- nesting
+
+
+def test_json_nested_without_end_is_refused_like_any_other_text(tmp_path: Path) -> None:
+    assert not is_day_manifest(DEEP)
+    assert not follows(DEEP, DEEP)
+    assert not audit_targets._is_json(DEEP)
+
+
+def test_a_tree_of_files_nested_without_end_is_audited(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.anchor(sample(1))
+    tree = tmp_path / "tree"
+    publish_tree(place, tree)
+    for name in ("manifest-2024-08-01.json", "bundles-000000001-000000002.manifest.jsonl",
+                 "loose.json", "x.bundle.json"):  # fmt: skip
+        (tree / name).write_bytes(DEEP)
+    result = place.run("audit", str(tree), "--offline")
+    assert result.exit_code in (1, 3), result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_key_and_a_file_to_audit_that_are_nested_without_end_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    file.write_bytes(DEEP)
+    bundle = tmp_path / "x.bundle.json"
+    bundle.write_bytes(samples.bundles()[0])
+    assert run("verify", str(bundle), "--key", str(file), "--offline").exit_code == 2
+    assert run("verify", str(file), "--offline").exit_code in (1, 2)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a" + ".a" * 50_000 + " = 1", "\xff"])
+def test_toml_that_costs_more_than_its_size_is_refused(tmp_path: Path, text: str) -> None:
+    raw = text.encode("latin-1")
+    with pytest.raises(RefusedError, match="cannot be read as TOML"):
+        stricttoml.parse(raw)
+    (tmp_path / "anchord.toml").write_bytes(raw)
+    with pytest.raises(ConfigError, match="cannot be read as TOML"):
+        load(str(tmp_path / "anchord.toml"))
+    (tmp_path / "keyring.toml").write_bytes(raw)
+    with pytest.raises(ConfigError, match="cannot be read as TOML"):
+        load_keyring(tmp_path)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_a_small_file_is_read_whole_and_a_long_one_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * SMALL)
+    assert len(read_small(file)) == SMALL
+    with pytest.raises(OSError, match="longer than"):
+        read_small(file, SMALL - 1)
+    with pytest.raises(OSError, match="longer than"):
+        read_small(Path("/dev/zero"))
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    for name in ("anchord.toml", "keyring.toml"):
+        os.mkfifo(tmp_path / name)
+    assert read_small(tmp_path / "keyring.toml") == b""
+    with pytest.raises(ConfigError):
+        load_keyring(tmp_path)
+    assert compare(str(tmp_path / "keyring.toml"), b"") == "updated"
+
+
+def test_a_pipe_somebody_writes_into_is_heard_out(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    threading.Timer(0.1, lambda: (os.write(writer, b"late"), os.close(writer))).start()
+    assert read_small(Path(f"/dev/fd/{reader}")) == b"late"
+    os.close(reader)
+
+
+def test_a_list_of_paths_has_an_end() -> None:
+    result = run("add", "--from-file", "/dev/zero")
+    assert result.exit_code == 2, result.output
+
+
+# ---------------------------------------------------------------------- archives
+
+
+def _tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for member, data in members:
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_a_packed_tree_that_would_fill_the_disk_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(audit_targets, "_UNPACKED", 1 << 20)
+    members = [(tarfile.TarInfo(f"tree/{n}.json"), bytes(1 << 20)) for n in range(4)]
+    path = _tar(tmp_path / "bomb.tar.gz", *members, mode="w:gz")
+    with (
+        pytest.raises(ConfigError, match="far more than it is"),
+        audit_targets.open_tree([str(path)]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_headers_before_a_member_are_short(tmp_path: Path, kind: bytes) -> None:
+    """The library reads them whole into memory, however long they say that they are."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 1 << 40
+    path = tmp_path / "x.tar"
+    path.write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 12))
+    with pytest.raises(tarfile.TarError, match="bytes of headers"):
+        tarfile.open(path, tarinfo=TarHeader).close()
+    with pytest.raises(ConfigError), audit_targets.open_tree([str(path)]):
+        pass
+
+
+def test_long_names_and_pax_headers_of_honest_archives_are_read(tmp_path: Path) -> None:
+    name = "tree/" + "n" * 150 + ".json"
+    path = _tar(tmp_path / "x.tar", (tarfile.TarInfo(name), b"{}"))
+    with audit_targets.open_tree([str(path)]) as tree:
+        assert list(tree.walk()) == [name.removeprefix("tree/")]
+
+
+# ---------------------------------------------------------------------- certificates
+
+
+def test_what_is_used_of_a_certificate_was_read_when_it_was_loaded() -> None:
+    """The library reads names and moments when they are asked for, and fails only then."""
+    good = samples.authority().trusted()[0].public_bytes(_der())
+    name = good.index(b"anchord sandbox root")
+    bad = good[: name + 3] + b"\xff" + good[name + 4 :]
+    with pytest.raises(VerificationError, match="cannot be read"):
+        cms.load_certificate(bad)
+    with pytest.raises(RefusedError):
+        tsa.read_certificates(_pem(bad))
+
+
+def _der():
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return Encoding.DER
+
+
+def _pem(der: bytes) -> bytes:
+    import base64
+
+    body = base64.encodebytes(der)
+    return b"-----BEGIN CERTIFICATE-----\n" + body + b"-----END CERTIFICATE-----\n"
