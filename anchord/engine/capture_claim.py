@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.core.capture_page import fields_of, page_of
+from anchord.core.capture_page import fields_of, own_page, page_of
 from anchord.core.storage import CaptureState, NewCapture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from anchord.core.capture_page import Page
     from anchord.core.model import Member, StoredRecord, Tile
     from anchord.engine.capture_glance import GlancedCaptures
     from anchord.engine.storing import StoringParts, UrlTemplate
@@ -75,19 +76,16 @@ class Claiming:
         return extra[number - 1] if number <= len(extra) else None
 
     def _of_tile(self, batch_id: int, tile: Tile) -> Iterator[NewCapture]:
-        records = self._store.lookup.records([member.record_id for member in tile.members])
+        ids = [member.record_id for member in tile.members]
+        records, urls = self._store.lookup.records(ids), self._store.lookup.urls(ids)
         for member in tile.members:
-            yield from self._of_member(batch_id, member, records[member.record_id])
+            one = member.record_id
+            yield from self._of_member(batch_id, member, records[one], urls.get(one))
 
     def _of_member(
-        self, batch_id: int, member: Member, record: StoredRecord
+        self, batch_id: int, member: Member, record: StoredRecord, url: str | None
     ) -> Iterator[NewCapture]:
-        fields = fields_of(record)
-        source = self._policy.urls.get(record.source_kind or "")
-        templates = [] if source is None else [(SOURCE, source)]
-        templates += [(f"{EXTRA}{n}", one) for n, one in enumerate(self._policy.extra_urls, 1)]
-        for role, template in templates:
-            page = page_of(template.url, template.contains, fields)
+        for role, page in self._pages(record, url):
             if page is not None:
                 yield NewCapture(
                     record_id=record.id,
@@ -98,6 +96,17 @@ class Claiming:
                     host=page.host,
                     contains=page.contains,
                 )
+
+    def _pages(self, record: StoredRecord, url: str | None) -> Iterator[tuple[str, Page | None]]:
+        """Yield what is captured of a record; a page of its own goes before its kind's."""
+        fields = fields_of(record)
+        source = self._policy.urls.get(record.source_kind or "")
+        if url is not None:
+            yield SOURCE, own_page(url)
+        elif source is not None:
+            yield SOURCE, page_of(source.url, source.contains, fields)
+        for number, one in enumerate(self._policy.extra_urls, 1):
+            yield f"{EXTRA}{number}", page_of(one.url, one.contains, fields)
 
     def _follow_templates(self, now: int) -> None:
         """Have every member looked at once more when templates were added or changed.

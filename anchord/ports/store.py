@@ -277,6 +277,10 @@ class LookupTable(Protocol):
         """Return the canonical bytes of those that have them."""
         ...
 
+    def urls(self, ids: Sequence[int]) -> dict[int, str]:
+        """Return the pages of those that came with one of their own."""
+        ...
+
     def documents(self, ids: Sequence[int]) -> dict[int, list[bytes]]:
         """Return the foreign bundles, oldest first, of those that came in one."""
         ...

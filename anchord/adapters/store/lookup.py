@@ -8,7 +8,14 @@ import sqlalchemy as sa
 
 from anchord.adapters.store.ledger import chained, to_row
 from anchord.adapters.store.records import to_record
-from anchord.adapters.store.schema import batches, bodies, documents, events, records
+from anchord.adapters.store.schema import (
+    batches,
+    bodies,
+    documents,
+    events,
+    record_urls,
+    records,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +41,11 @@ class Lookup:
         """Return the canonical bytes of those that have them."""
         rows = self._rows(sa.select(bodies), bodies.c.record_id, ids)
         return {row.record_id: row.canonical for row in rows}
+
+    def urls(self, ids: Sequence[int]) -> dict[int, str]:
+        """Return the pages of those that came with one of their own."""
+        rows = self._rows(sa.select(record_urls), record_urls.c.record_id, ids)
+        return {row.record_id: row.url for row in rows}
 
     def documents(self, ids: Sequence[int]) -> dict[int, list[bytes]]:
         """Return the foreign bundles, oldest first, of those that came in one."""

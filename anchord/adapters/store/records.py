@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from anchord.adapters.store import adoption
 from anchord.adapters.store.connection import Database, insert_many, select_in
 from anchord.adapters.store.schema import batches, bodies, documents, records
+from anchord.adapters.store.urls import keep_urls
 from anchord.core.model import Adoption, Document, Record, Scheme, StoredRecord
 from anchord.core.reference import prefix_range
 from anchord.ports import Added
@@ -52,6 +53,10 @@ class Records:
             fresh = [record for digest, record in by_digest.items() if digest not in ids]
             _complete(connection, [(ids[d], by_digest[d]) for d in incomplete])
             ids.update(_insert(connection, fresh, now))
+            urls = _urls(items)
+            if urls:
+                new = {ids[record.digest] for record in fresh}
+                keep_urls(connection, {ids[one]: url for one, url in urls.items()}, new)
             adopted = 0
             for item in items:
                 if isinstance(item, Adoption):
@@ -111,6 +116,16 @@ class Records:
             ).scalar_one()
             query = sa.select(records.c.added_at).where(where).order_by(records.c.id).limit(1)
             return count, connection.execute(query).scalar()
+
+
+def _urls(items: Sequence[Record | Adoption | Document]) -> dict[bytes, str]:
+    """Return the pages that records came with, by digest; the first of each."""
+    found: dict[bytes, str] = {}
+    for item in items:
+        record = item if isinstance(item, Record) else item.record
+        if record.url is not None:
+            found.setdefault(record.digest, record.url)
+    return found
 
 
 def to_record(row: Any) -> StoredRecord:

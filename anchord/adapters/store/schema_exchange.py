@@ -25,6 +25,15 @@ sources = sa.Table(
 to it are durable. `failures` counts since the last look that went well; `taken` and `refused` count
 new records and refusals, for ever."""
 
+record_urls = sa.Table(
+    "record_urls",
+    metadata,
+    sa.Column("record_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("url", sa.Text, nullable=False),
+)
+"""The page of a record's own, where its source named one: captured instead of what the
+configuration makes of its kind."""
+
 outlets = sa.Table(
     "outlets",
     metadata,

@@ -57,6 +57,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_sources")),
     )
     op.create_table(
+        "record_urls",
+        sa.Column("record_id", _row_id(), autoincrement=False, nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("record_id", name=op.f("pk_record_urls")),
+    )
+    op.create_table(
         "outlets",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
