@@ -9,7 +9,7 @@ import click
 from anchord.app.cli import show_witnesses, storage
 from anchord.app.cli.output import console, emit_json, printable, utc
 from anchord.app.cli.show import words_for
-from anchord.app.wiring import App, chain_name, open_app
+from anchord.app.wiring import App, chain_name, open_app, store_url
 from anchord.core.header import HEADER_SIZE, parse_header
 from anchord.core.model import BatchState
 from anchord.engine.continuity import check_chain
@@ -88,6 +88,7 @@ def describe(app: App, *, online: bool) -> dict[str, Any]:
         "authorities": show_witnesses.authorities(app),
         "headers": [_header_source(app, name, online=online) for name in _names(app)],
         "parked": _parked(app),
+        "workers": _workers(app),
         "stored": storage.describe(app),
     }
 
@@ -206,6 +207,19 @@ def _parked(app: App) -> list[dict[str, Any]]:
     ]
 
 
+def _workers(app: App) -> list[dict[str, Any]]:
+    """Return who shares the store's work; nobody shares a SQLite store's."""
+    import msgspec
+    import sqlalchemy as sa
+
+    url = store_url(app.loaded)
+    if sa.make_url(url).get_backend_name() != "postgresql":
+        return []
+    from anchord.app.fleet.roster import workers
+
+    return [msgspec.to_builtins(worker) for worker in workers(url)]
+
+
 # ---------------------------------------------------------------------- for people
 
 
@@ -225,6 +239,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"      bring it back with `anchord retry {parked['batch']}`"
     if len(document["parked"]) > _SHOWN:
         yield f"parked: {len(document['parked']) - _SHOWN:,} more; `anchord retry --all`"
+    for worker in document["workers"]:
+        yield _worker_line(worker)
     yield ""
     yield from storage.lines(document["stored"], document["now"])
 
@@ -272,6 +288,15 @@ def _source_lines(source: dict[str, Any]) -> Iterator[str]:
         yield f"      block {source['height']:,}, {_span(source['age_s'])} old"
     if source["problem"]:
         yield f"      {source['problem']}"
+
+
+def _worker_line(worker: dict[str, Any]) -> str:
+    doing = ", ".join(worker["duties"]) or "waits for work"
+    if worker["pid"] is None:
+        silent = _span(int(worker["silent_s"]))
+        return f"worker {worker['id']} is gone, silent for {silent}; others take over: {doing}"
+    who = f"pid {worker['pid']} on {worker['host']} since {worker['since']}"
+    return f"worker {worker['id']}: {who}: {doing}"
 
 
 def _span(seconds: int) -> str:

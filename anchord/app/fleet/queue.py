@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PREFIX = "anchord."
 _LATEST_S = 86_400.0
 """A look that was due while nobody worked is made by who starts within this time."""
-_SESSIONS = 3
+_SESSIONS = 2
 """At the server, for the queue alone; what it does takes milliseconds."""
 _LADDER = (
     (1, (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30), "* * * * * */{}"),

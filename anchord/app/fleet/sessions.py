@@ -57,6 +57,7 @@ class Sessions:
             self._take_back(session)
 
     def _take_back(self, session: Session) -> None:
+        session.app.store.rest()  # a server has sessions for so many; the next duty opens its own
         with self._lock:
             kept = not self._over and session.app.loaded is self.loaded
             if kept:
