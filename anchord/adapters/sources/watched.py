@@ -4,7 +4,7 @@ Polling, because notifications do not come from network file systems and are los
 listens. Files are taken in the order of the moment their inode changed (ctime), which no program
 can set: writing, renaming and moving a file there all change it, so nothing that comes later can
 stand before what was taken. A folder that is moved in whole keeps the moments of its files; so each
-folder has a moment of its own, when it was first seen, and no file in it counts as older.
+folder comes in right behind what was taken before, and no file in it counts as older.
 
 Links are not followed: who may write into the folder could have anchord read what only it may.
 """
@@ -76,7 +76,7 @@ class WatchedFolder:
 
     def look(self, cursor: bytes | None, now: int) -> Iterator[Step]:
         """Yield files that came or changed since the cursor, oldest first."""
-        scan = Scan(self._folder, Mark.read(cursor, self._folder), identities(self._skip), now)
+        scan = Scan(self._folder, Mark.read(cursor, self._folder), identities(self._skip))
         found = scan.oldest((now - self._settle_s) * 1_000_000_000)
         mark, held = scan.mark, _Held()
         for one in found:

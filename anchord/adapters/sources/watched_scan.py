@@ -22,7 +22,7 @@ class Found(msgspec.Struct, frozen=True, order=True, gc=False):
     """One file that is due; sorted in the order files are taken."""
 
     at: int
-    """The later of when it changed and when its folder was first seen, nanoseconds."""
+    """When it changed, or where its folder came in when that was later, nanoseconds."""
     path: bytes
     """Below the watched folder."""
     changed_ns: int
@@ -36,7 +36,7 @@ class Mark(msgspec.Struct, frozen=True):
     at: int = 0
     path: bytes = b""
     seen: dict[bytes, int] = {}
-    """When each folder in it was first seen, nanoseconds; 16 bytes for each."""
+    """Where each folder in it came in, nanoseconds, by a name of 8 bytes."""
 
     @classmethod
     def read(cls, cursor: bytes | None, folder: Path) -> Mark | None:
@@ -63,15 +63,13 @@ class Scan:
         folder: where to walk.
         mark: up to where it was taken; None: nothing was.
         skip: files and folders passed over.
-        now: Unix seconds.
     """
 
-    def __init__(
-        self, folder: Path, mark: Mark | None, skip: Collection[Identity], now: int
-    ) -> None:
+    def __init__(self, folder: Path, mark: Mark | None, skip: Collection[Identity]) -> None:
         self._folder, self._skip = folder, skip
-        # At the start every file is new, wherever it lies: its own moment is enough.
-        self._new_at = 0 if mark is None else max(now * 1_000_000_000, mark.at + 1)
+        # A folder that is new comes right behind what was taken. No clock of ours is in this: only
+        # the file system's counts, which may be another machine's.
+        self._new_at = 0 if mark is None else mark.at + 1
         self._before = mark or Mark(os.fsencode(folder))
         self._seen: dict[bytes, int] = {}
         self.trouble: str | None = None
@@ -140,7 +138,7 @@ class Scan:
         return found.st_dev, found.st_ino
 
     def _first_seen(self, below: bytes) -> int:
-        """Return when a folder was first seen at its place, and remember it."""
+        """Return where a folder came in that lies at this place, and remember it."""
         found = os.stat(os.path.join(os.fsencode(self._folder), below))  # noqa: PTH116, PTH118
         what = b"%d %d " % (found.st_dev, found.st_ino) + below
         key = hashlib.sha256(what).digest()[:_ID_BYTES]
