@@ -75,7 +75,9 @@ class FolderOutlet:
         changed = {name: data for name, data in files.items() if self._says_more(name, data)}
         each = len(changed) <= _EACH
         for name, data in changed.items():
-            with self._beside(name).open("wb") as file:
+            # A name of its own, made anew: nothing is written through a link somebody put there.
+            self._beside(name).unlink(missing_ok=True)
+            with self._beside(name).open("xb") as file:
                 file.write(data)
                 if each:
                     file.flush()

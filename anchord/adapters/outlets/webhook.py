@@ -166,13 +166,13 @@ def _body(group: Sequence[Delivery], *, lines: bool) -> bytes:
     return b"".join(one.document + b"\n" for one in group)
 
 
-def _within(deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
+def _within(deliveries: Sequence[Delivery], most: int = MAX_BODY) -> list[list[Delivery]]:
     """Cut deliveries into requests that are not too long."""
     groups: list[list[Delivery]] = []
     size = 0
     for one in deliveries:
         size += len(one.document) + 1
-        if not groups or size > MAX_BODY:
+        if not groups or size > most:
             groups.append([])
             size = len(one.document) + 1
         groups[-1].append(one)
