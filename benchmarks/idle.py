@@ -1,8 +1,10 @@
 """`python -m benchmarks.idle --size 100000`: what `anchord run` costs when there is nothing to do.
 
-A store of records that are over and done with (anchored, checked for the last time) is made by the
-service itself in the sandbox, then served at its default intervals. Memory is read in the process
-that did the work, and in a fresh one; the share of a core is that of the fresh one.
+A store of records that are over and done with is made: the service itself anchors them in the
+sandbox, down to the last check; that they are captured and stored is written into the store
+(`benchmarks.complete`), and the service signs for it. Then it is served at the default intervals,
+with the way to the archive open. Memory is read in the process that did the work, and in a fresh
+one; the share of a core is that of the fresh one.
 """
 
 from __future__ import annotations
@@ -24,13 +26,17 @@ from anchord.app.config import load
 from anchord.app.wiring import App
 from anchord.sandbox.run import Sandbox
 from benchmarks import measure
+from benchmarks.complete import complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 QUICK = "\n[service]\npass_every_s = 0.5\n"
 _TICKS = os.sysconf("SC_CLK_TCK")
-_LONGEST_S = 3_600.0
+_LONGEST_S = 7_200.0
+_NO_ARCHIVE = ("ANCHORD__ARCHIVE__CAPTURES__ENABLED", "ANCHORD__ARCHIVE__ITEMS__ENABLED")
+_QUIET = 0.02
+"""A share of a core below which a start is over."""
 
 
 @contextlib.contextmanager
@@ -81,7 +87,10 @@ def fill(folder: Path, size: int) -> Path:
 
 
 def work(sandbox: Sandbox, config: Path, size: int) -> float:
-    """Let the service anchor all records to the last check; return its memory after that."""
+    """Let the service anchor all records to the last check, and sign that they are stored.
+
+    Return the memory of the process that signed last.
+    """
     anchord = [measure.PYTHON, "-m", "anchord", "-c", str(config)]
     listed = fill(config.parent, size)
     text = config.read_text("utf-8")
@@ -93,16 +102,32 @@ def work(sandbox: Sandbox, config: Path, size: int) -> float:
         sandbox.mine(120)
         until(lambda: app.store.counts.events() == 2 * size)
         until(lambda: app.store.counts.next_moment() is None)
-        time.sleep(2)
-        memory = resident_mib(process.pid)
+    with App(load(str(config))) as app:
+        signed = app.store.counts.events() + complete(app)
+        with serving(config) as process:
+            until(lambda: app.store.counts.events() == signed)
+            quiet(process.pid)
+            memory = resident_mib(process.pid)
     config.write_text(text, "utf-8")
     return memory
+
+
+def quiet(pid: int) -> None:
+    """Wait until a process has next to nothing to do."""
+
+    def is_quiet() -> bool:
+        before = cpu_s(pid)
+        time.sleep(3)
+        return (cpu_s(pid) - before) / 3 < _QUIET
+
+    until(is_quiet)
 
 
 def idle(config: Path, seconds: float) -> dict[str, Any]:
     """Serve a store in which nothing is due, and return what that costs."""
     with serving(config) as process:
         time.sleep(5)
+        quiet(process.pid)
         before, began = cpu_s(process.pid), time.monotonic()
         time.sleep(seconds)
         share = (cpu_s(process.pid) - before) / (time.monotonic() - began)
@@ -117,10 +142,14 @@ def main(words: list[str]) -> int:
     asked = parser.parse_args(words)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Sandbox(Path(folder), tick_s=0.1, archive=False) as sandbox,
+        Sandbox(Path(folder), tick_s=0.1) as sandbox,
     ):
         config = sandbox.write_config()
+        # What is written by hand below must not be done for real before.
+        os.environ.update(dict.fromkeys(_NO_ARCHIVE, "false"))
         after = work(sandbox, config, asked.size)
+        for name in _NO_ARCHIVE:
+            del os.environ[name]
         found = {"records": asked.size, "after the work, MiB": after}
         found |= idle(config, asked.seconds)
     print(json.dumps(found, indent=2))
