@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.fuzzing import samples
-from support.http_server import ScriptedServer
+from support.http_server import ScriptedServer, always
 from support.trees import publish_tree
 from support.workplace import Workplace, run, sample
 
@@ -56,9 +56,9 @@ def test_a_short_message_stays_as_it_is() -> None:
 def test_the_http_library_logs_nothing_of_what_a_server_sends(capfd, caplog) -> None:
     """It warns of bad headers by a traceback that quotes them; without a handler, on stderr."""
     bad = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nno colon here \x1b[31m\r\n\r\nok"
-    with caplog.at_level(logging.WARNING), ScriptedServer(lambda _asked: [bad]) as server:
-        with contextlib.suppress(AnchordError):
-            Client(2).get(server.url + "/?token=secret")
+    caplog.set_level(logging.WARNING)
+    with ScriptedServer(always(bad)) as server, contextlib.suppress(AnchordError):
+        Client(2).get(server.url + "/?token=secret")
     assert caplog.records == []
     assert capfd.readouterr().err == ""
 

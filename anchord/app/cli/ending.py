@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+from anchord.app.cli.output import one_line
 from anchord.errors import ConfigError, FatalError
 
 DEBUG = "ANCHORD_TRACEBACK"
@@ -51,7 +52,7 @@ def fall(error: BaseException) -> NoReturn:
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error)
     code, words = _told(error)
-    sys.stderr.write(f"anchord: {words}\n")
+    sys.stderr.write(one_line(f"anchord: {words}") + "\n")
     _leave(code)
 
 

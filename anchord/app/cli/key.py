@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anchord.app.cli.output import console, emit_json, notes, print_table, utc
+from anchord.app.cli.output import console, emit_json, notes, one_line, print_table, utc
 from anchord.errors import ConfigError, RefusedError
 
 if TYPE_CHECKING:
@@ -243,8 +243,9 @@ def _print(keyring: Keyring) -> None:
         print_table(table)
         return
     for key in keyring:
-        out.print(f"{key.key_id}  {_state(key)}", markup=False)
-        out.print(f"    {key.signer_id}, for {', '.join(key.targets)}", markup=False)
+        out.print(one_line(f"{key.key_id}  {_state(key)}"), markup=False)
+        signs = f"{key.signer_id}, for {', '.join(key.targets)}"
+        out.print(f"    {one_line(signs)}", markup=False)
         window = f"from {utc(key.valid_from) or '-'} until {utc(key.valid_until) or '-'}"
         out.print(f"    {window}", markup=False)
         out.print(f"    fingerprint {fingerprint(key.public_key)}", markup=False)
@@ -257,7 +258,6 @@ def _width(out: Console, table: Table) -> int:
 
 def _table(keyring: Keyring) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     from anchord.core.keyring import fingerprint
 
@@ -274,7 +274,7 @@ def _table(keyring: Keyring) -> Table:
             utc(key.valid_until) or "-",
             fingerprint(key.public_key),
         )
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(one_line, cells))
     return table
 
 

@@ -14,6 +14,7 @@ import click
 
 from anchord import __version__
 from anchord.app.cli.ending import ReaderGoneError, fall, settle_streams
+from anchord.app.cli.output import one_line
 from anchord.errors import AnchordError
 
 if TYPE_CHECKING:
@@ -129,10 +130,18 @@ def cli(ctx: click.Context, config_path: str | None) -> None:
     ctx.obj = config_path
 
 
+class _OneLine(logging.Formatter):
+    """What strangers wrote can begin no line of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return one_line(super().format(record))
+
+
 def _log_to_stderr() -> None:
     """Let what anchord logs look like everything else it says; other libraries log nowhere."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("anchord: %(message)s"))
+    handler.setFormatter(_OneLine("anchord: %(message)s"))
     logging.getLogger("anchord").addHandler(handler)
 
 
@@ -150,7 +159,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except AnchordError as error:
-        click.echo(f"anchord: {error}", err=True)
+        click.echo(one_line(f"anchord: {error}"), err=True)
         sys.exit(error.exit_code)
     except (Exception, ReaderGoneError) as error:  # noqa: BLE001 - the last line of defence
         fall(error)

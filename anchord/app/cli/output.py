@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+    from rich.text import Text
 
 
 _PIPED_WIDTH = 250
@@ -23,12 +24,23 @@ _PIPED_WIDTH = 250
 
 def emit_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(_escaped(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 def emit_json_line(value: Any) -> None:
     """Print one line of JSON Lines on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.write(_escaped(text) + "\n")
+
+
+def _escaped(text: str) -> str:
+    """Return the same JSON with what a terminal might obey, or no encoding has, as escapes."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
+        for letter in text
+    )
 
 
 def printable(text: str) -> str:
@@ -36,15 +48,29 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
+def one_line(text: str) -> str:
+    """Return text on one line that cannot move the cursor, as messages and log lines are."""
+    return printable(" ".join(text.splitlines()))
+
+
+def _clean_console(**options: Any) -> Console:
+    """Return a console that takes text for text: rich keeps escape sequences, and reads markup."""
+    from rich.console import Console
+
+    class Clean(Console):
+        def render_str(self, text: str, **how: Any) -> Text:
+            return super().render_str("\n".join(map(printable, text.split("\n"))), **how)
+
+    return Clean(markup=False, emoji=False, **options)
+
+
 def console() -> Console:
     """Return the console for data on stdout; plain, and wide enough for all, when no terminal.
 
     Lines are never folded: a hash or an address stays one word that can be copied.
     """
-    from rich.console import Console
-
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
-    return Console(soft_wrap=True, highlight=False, width=width)
+    return _clean_console(soft_wrap=True, highlight=False, width=width)
 
 
 def print_table(table: Table) -> None:
@@ -60,9 +86,7 @@ def print_table(table: Table) -> None:
 
 def notes() -> Console:
     """Return the console for words beside the data, on stderr."""
-    from rich.console import Console
-
-    return Console(stderr=True, soft_wrap=not sys.stderr.isatty(), highlight=False)
+    return _clean_console(stderr=True, soft_wrap=not sys.stderr.isatty(), highlight=False)
 
 
 def progress(*, quiet: bool = False) -> Progress:

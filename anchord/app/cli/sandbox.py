@@ -137,7 +137,7 @@ def _run(directory: Path, options: dict[str, Any], *, as_json: bool) -> None:
 def _welcome(sandbox: Sandbox, config: Path) -> None:
     say = notes()
     say.soft_wrap = True
-    say.print(f"[bold]sandbox, not Bitcoin[/bold]: {sandbox.directory}")
+    say.print(f"sandbox, not Bitcoin: {sandbox.directory}", style="bold")
     for calendar in sandbox.calendars:
         say.print(f"  {calendar.name:<12}{calendar.url}")
     say.print(f"  {'node':<12}{sandbox.node_url} (cookie: {sandbox.cookie_file})")
