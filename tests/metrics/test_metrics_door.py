@@ -159,6 +159,16 @@ def test_an_address_that_is_taken_is_named(port: int, metrics: Metrics) -> None:
         pass
 
 
+def test_a_fault_behind_the_door_is_an_answer_and_the_door_stays_open() -> None:
+    class Broken:
+        def exposition(self) -> bytes:
+            raise ZeroDivisionError("x")
+
+    with door.opened(Broken(), HOST, 0) as port:  # type: ignore[arg-type]
+        for _ in range(2):
+            assert get(port)[::2] == (500, b"ZeroDivisionError\n")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -192,6 +192,25 @@ def test_closing_twice_leaves_no_thread_and_nothing_open(tmp_path: Path) -> None
     assert "measures" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_closing_does_not_wait_for_a_reading_that_takes_long(
+    tmp_path: Path, counted: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, go_on = filled(tmp_path), threading.Event()
+    real = reading.read
+    monkeypatch.setattr(reading, "_GOODBYE_S", 0.1)
+    monkeypatch.setattr(reading, "read", lambda one: (go_on.wait(30), real(one))[1])
+    metrics = Metrics(lambda: loaded)
+    metrics.exposition(0.05)
+    began = time.monotonic()
+    metrics.close()
+    assert time.monotonic() - began < 5
+    go_on.set()
+    while "measures" in [thread.name for thread in threading.enumerate()]:
+        assert time.monotonic() - began < 30
+        time.sleep(0.01)
+    metrics.close()
+
+
 def test_a_header_file_that_is_short_or_absent_has_no_tip(tmp_path: Path) -> None:
     loaded = filled(tmp_path)
     headers = tmp_path / "headers.bin"

@@ -109,6 +109,7 @@ def test_what_comes_and_goes_is_told_by_its_name(shown: Samples) -> None:
     assert value(shown, "source_taken_records_total", source="registry") == 7
     assert value(shown, "source_refused_records_total", source="registry") == 1
     assert value(shown, "source_failures", source="registry") == 2
+    assert value(shown, "source_failures", source="gone") is None
     assert value(shown, "source_last_success_timestamp_seconds", source="registry") == NOW + 1
     assert value(shown, "source_next_look_timestamp_seconds", source="registry") == NOW + 90
     assert value(shown, "outlet_lag_events", outlet="folder") == 2

@@ -40,6 +40,10 @@ url = "{AUTHORITY}"
 certificates = "tsa.pem"
 [archive.items]
 prefix = "example"
+[[sources]]
+name = "registry"
+kind = "folder"
+path = "in"
 [[outlets]]
 name = "folder"
 kind = "folder"
@@ -145,6 +149,7 @@ def _rows() -> list[tuple[sa.Table, dict[str, Any]]]:
         (schema.tokens, _token(2, next_attempt_at=NOW + 4)),
         (schema.sources, {**source, "last_ok_at": NOW + 1, "failures": 2, "taken": 7,
                           "refused": 1}),
+        (schema.sources, {**source, "name": "gone", "failures": 9, "taken": 0, "refused": 0}),
         (schema.outlets, {**outlet, "failures": 0, "delivered": 1}),
         (schema.outlets, {**outlet, "name": "gone", "failures": 9, "delivered": 0}),
         (schema.outlet_rows, _aside(2, "parked")),

@@ -114,8 +114,11 @@ class _Door:
             return "405 Method Not Allowed", _TEXT, b"expected GET\n"
         if path.partition("?")[0] != "/metrics":
             return "404 Not Found", _TEXT, b"metrics are at /metrics\n"
-        async with self._places:
-            body = await asyncio.to_thread(self._metrics.exposition)
+        try:
+            async with self._places:
+                body = await asyncio.to_thread(self._metrics.exposition)
+        except Exception as error:  # noqa: BLE001 - a fault of monitoring stays with monitoring
+            return "500 Internal Server Error", _TEXT, f"{type(error).__name__}\n".encode()
         return "200 OK", CONTENT_TYPE, body
 
 

@@ -53,7 +53,7 @@ def fill(sheet: Sheet, config: Config, reading: Reading, now: int) -> None:
         _calendars(sheet, config, reading.measured)
         _archive(sheet, reading.measured)
         _lanes(sheet, reading.measured.lanes, now)
-        _sources(sheet, reading.measured)
+        _sources(sheet, config, reading.measured)
         _outlets(sheet, config, reading.measured)
 
 
@@ -167,9 +167,10 @@ def _lanes(sheet: Sheet, found: Iterable[Lane], now: int) -> None:
     sheet.put("archive_alerts", len(storage.alerts(lanes)))
 
 
-def _sources(sheet: Sheet, found: Measured) -> None:
-    for source in found.sources[:_MOST_NAMES]:
-        name = source.name
+def _sources(sheet: Sheet, config: Config, found: Measured) -> None:
+    known = {source.name: source for source in found.sources}
+    for name in [one.name for one in config.sources if one.name in known][:_MOST_NAMES]:
+        source = known[name]
         sheet.put("source_failures", source.failures, source=name)
         sheet.put("source_last_success_timestamp_seconds", source.last_ok_at, source=name)
         sheet.put("source_next_look_timestamp_seconds", source.next_at, source=name)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LIMIT_S = 30.0
 """A reading that takes longer is given up."""
 _LEAST_EVERY_S = 5.0
+_GOODBYE_S = 2.0
 _SHARE = 20
 """After a reading, so many times what it took passes before the next."""
 
@@ -98,13 +99,14 @@ class Meter:
         return self._reading
 
     def close(self) -> None:
-        """Let go of the store, once no reading is under way."""
+        """Let go of the store; may be called twice. A reading that takes long is left to itself."""
         with self._lock:
             self._again_at = float("inf")
             thread = self._thread
         if thread is not None:
-            thread.join(LIMIT_S)
-        self._unwatch()
+            thread.join(_GOODBYE_S)
+        if thread is None or not thread.is_alive():
+            self._unwatch()
 
     def _read(self) -> None:
         began = time.monotonic()
