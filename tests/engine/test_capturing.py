@@ -45,6 +45,22 @@ def test_extra_urls_are_captured_for_every_record_that_has_them(make_shop: Make)
     assert {url.endswith(".json") for url, is_plain in plain.items() if not is_plain} == {False}
 
 
+def test_a_page_of_its_own_is_what_is_captured_also_when_it_is_named_later(
+    shop: CaptureShop,
+) -> None:
+    """The first page that is named stays; one that is named after the look has its look, too."""
+    url = "https://registry.example.org/p?id="
+    named = [replace(record, url=f"{url}{n}") for n, record in enumerate([*bare(2), *papers(1)])]
+    shop.add([named[0], bare(2)[1], named[2]])
+    shop.step()
+    assert [one.url for one in shop.all()] == [f"{url}0", f"{url}2"]
+    assert {one.host for one in shop.all()} == {"registry.example.org"}
+    later = [named[1], replace(named[0], url="https://elsewhere.example.org/")]
+    shop.parts.store.add(later, shop.clock.now())
+    shop.run_for(3_600)
+    assert sorted(one.url for one in shop.all()) == [f"{url}{n}" for n in range(3)]
+
+
 def test_templates_that_change_have_every_record_looked_at_again(shop: CaptureShop) -> None:
     shop.add(papers(1))
     shop.step()

@@ -122,10 +122,10 @@ class Resolver:
 
     def _due(self, wanted: list[Wanted], now: int) -> list[tuple[Wanted, Pull | None]]:
         """Return what is asked for now, with what is known of it."""
-        known = self._pulls().get(self._mirror, [one.url for one in wanted])
-        return [
-            (one, known.get(one.url)) for one in wanted if self._is_due(known.get(one.url), now)
-        ]
+        by_url = {one.url: one for one in wanted}
+        known = self._pulls().get(self._mirror, list(by_url))
+        found = [(one, known.get(url)) for url, one in by_url.items()]
+        return [(one, before) for one, before in found if self._is_due(before, now)]
 
     def _is_due(self, pull: Pull | None, now: int) -> bool:
         if pull is None or pull.state == _FAILED or pull.fetched_at is None:
