@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from support.stores import POSTGRES, SQLITE, keep_in
+from support.stores import POSTGRES, SQLITE, close_all, keep_in
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,3 +24,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def kept_in(request: pytest.FixtureRequest) -> str:
     """Return where this test's stores are kept."""
     return keep_in(getattr(request, "param", None))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open() -> Iterator[None]:
+    """Close what a test left open: a server has few connections for many tests."""
+    yield
+    close_all()

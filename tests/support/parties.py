@@ -27,7 +27,7 @@ from anchord.core.network import REGTEST
 from anchord.engine.parts import Parts, Policy
 from anchord.errors import AnchordError, ConfigError
 from anchord.ports import NotYet, PendingPoint, Submitted, Tip, Upgraded
-from support.stores import made
+from support.stores import kept, made
 
 START = 1_722_513_600
 """2024-08-01T12:00:00Z: when tests begin; in the past of any machine that runs them."""
@@ -370,7 +370,7 @@ def make_parts(
 
 def open_store(folder: Path, known_uris: Sequence[str] = (URI_A, URI_B)) -> SqlStore:
     """Open the store in `folder`, made when it is not there yet."""
-    return SqlStore(made(folder), known_uris)
+    return kept(SqlStore(made(folder), known_uris))
 
 
 def _no_other_key(key_id: str) -> Any:

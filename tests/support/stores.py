@@ -16,9 +16,11 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import create
+from anchord.adapters.store.sql import SqlStore
 from support.postgres import Cluster
 
 SQLITE, POSTGRES = "sqlite", "postgres"
+_open: list[SqlStore] = []
 _addresses: dict[Path, str] = {}
 _kept_in = [os.environ.get("TEST_STORE", SQLITE)]
 
@@ -27,6 +29,18 @@ def keep_in(kind: str | None) -> str:
     """Let stores be kept in SQLite or PostgreSQL from now on; None: as the suite was told."""
     _kept_in[0] = kind or os.environ.get("TEST_STORE", SQLITE)
     return _kept_in[0]
+
+
+def kept(store: SqlStore) -> SqlStore:
+    """Note an open store, for `close_all`."""
+    _open.append(store)
+    return store
+
+
+def close_all() -> None:
+    """Close every store that was noted; one that goes on opens its connections anew."""
+    while _open:
+        _open.pop().close()
 
 
 @cache

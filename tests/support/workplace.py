@@ -29,6 +29,7 @@ from support.parties import (
     make_parts,
     mine_together,
 )
+from support.stores import address
 
 CONFIG = f"""
 [signer]
@@ -78,7 +79,9 @@ class Workplace:
         self.clock = FakeClock()
         self.chain = FakeChain()
         self.calendars = [FakeCalendar(), FakeCalendar(URL_B, (URI_B,))]
-        (folder / "anchord.toml").write_text(CONFIG, "utf-8")
+        where = address(folder)
+        store = "" if where.startswith("sqlite") else f'[store]\nurl = "{where}"\n'
+        (folder / "anchord.toml").write_text(store + CONFIG, "utf-8")
         create_key_dir(folder / "keys", "registry.example.org", None, START)
         assert self.run("init", str(folder)).exit_code == 0
         self.write_headers()

@@ -31,6 +31,11 @@ class Database:
         self._reader = reader(engine)
         self._through: tuple[int, sa.Connection] | None = None
 
+    @property
+    def shown(self) -> str:
+        """The store's address without its password."""
+        return sa.make_url(self._url).render_as_string(hide_password=True)
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Give a consistent view for the length of the block."""

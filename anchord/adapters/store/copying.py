@@ -1,8 +1,11 @@
-"""A consistent copy of a SQLite store while passes go on, by SQLite's own backup interface.
+"""A consistent copy of a store as one SQLite file, while passes go on.
 
+Of a SQLite store by SQLite's own backup interface,
 https://www.sqlite.org/backup.html: a read transaction that is held on the source fixes one moment,
 so the copy may take its time and is never begun anew, whoever writes meanwhile. Copying the file
-instead would miss what stands in the write-ahead log.
+instead would miss what stands in the write-ahead log. Of a PostgreSQL store row by row, as of one
+moment, compared; so every backup is restored, checked and audited in one way, and `anchord
+migrate-store` brings it back to a server.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from anchord.adapters.store.database import mapped_errors, sqlite_path
+from anchord.adapters.store.moving import move
 from anchord.adapters.store.reading import connect_reading
-from anchord.errors import ConfigError, DiskError
+from anchord.errors import DiskError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,20 +30,19 @@ def copy_store(url: str, target: Path, on_progress: Callable[[str, int, int], No
     """Write the store as it is at this moment to one new file, complete in itself.
 
     Args:
-        url: of a SQLite store; it is only read.
+        url: of the store; it is only read.
         target: an empty file, or one that is not there yet.
         on_progress: told (what, pages done, pages in all).
 
     Raises:
-        ConfigError: another database than SQLite, or no store there.
+        ConfigError: no store there.
         StoreBusyError: it cannot be read now.
+        FatalError: it is damaged.
         DiskError: the copy cannot be written.
     """
     if sqlite_path(url) is None:
-        raise ConfigError(
-            "store.url is no SQLite store: back it up with its own tools, e.g. pg_dump, and the "
-            "key folder beside it"
-        )
+        _move_out(url, target, on_progress)
+        return
     engine = connect_reading(url)
     try:
         with mapped_errors(url), engine.begin() as connection:
@@ -50,6 +53,12 @@ def copy_store(url: str, target: Path, on_progress: Callable[[str, int, int], No
             _fill(source, target, on_progress)
     finally:
         engine.dispose()
+
+
+def _move_out(url: str, target: Path, on_progress: Callable[[str, int, int], None]) -> None:
+    move(url, f"sqlite:///{target}", on_progress)
+    with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        copy.execute("PRAGMA journal_mode=DELETE")  # one file, and nothing beside it
 
 
 def _fill(

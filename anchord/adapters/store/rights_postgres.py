@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from anchord.adapters.store.connection import Database
 
+_STILL_WAITS_S = 30
 _KEY = "CAST(:space AS int), hashtext(current_schema() || CAST(:right AS text))"
 _OWNER = sa.text("""
     SELECT application_name, client_addr, extract(epoch FROM backend_start)::bigint AS since
@@ -72,10 +73,31 @@ class SessionRights:
                 )
             yield
 
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Keep everybody from passes, from serving and from writing at all."""
+        with (
+            self.passing(0),
+            self.serving(0, shared=False),
+            # The very lock that a transaction that writes begins with.
+            self._held("write", "pg_try_advisory_lock", _STILL_WAITS_S) as connection,
+        ):
+            if connection is None:
+                raise StoreBusyError(f"somebody writes to {self._shown()}: try again")
+            yield
+
     def service(self) -> Owner | None:
         """Return the service, or the oldest worker, that has this store now."""
         with self._database.reading() as connection:
             return _owner(connection, "service")
+
+    def holder(self) -> str | None:
+        """Return who serves the store or runs a pass on it now; None: nobody."""
+        with self._database.reading() as connection:
+            service, at_pass = _owner(connection, "service"), _owner(connection, "pass")
+        if service is not None:
+            return f"a service ({service})"
+        return None if at_pass is None else f"a pass ({at_pass})"
 
     @contextlib.contextmanager
     def turn(self, name: str) -> Iterator[Callable[[], None]]:

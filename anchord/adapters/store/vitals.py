@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
-from anchord.adapters.store.database import current_revision, mapped_errors, sqlite_path
+from anchord.adapters.store.database import (
+    connect,
+    current_revision,
+    mapped_errors,
+    sqlite_path,
+)
 from anchord.adapters.store.reading import SqlReadingStore, connect_reading
+from anchord.adapters.store.rights_postgres import SessionRights
 from anchord.adapters.store.schema import batches, checkpoints, metadata, records, series
 from anchord.adapters.store.serving import owner_of
 from anchord.errors import StoreBusyError
@@ -90,14 +97,35 @@ def integrity(url: str) -> list[str]:
 
 
 def sizes(url: str) -> tuple[int, int] | None:
-    """Return the bytes of a store's file and of the write-ahead log beside it; None: no file."""
+    """Return the bytes of a store's file and of the write-ahead log beside it; None: no file.
+
+    Of a PostgreSQL store: the bytes of its tables with their indexes, and nothing beside.
+    """
     path = sqlite_path(url)
-    if path is None or not path.is_file():
+    if path is None:
+        return _table_bytes(url), 0
+    if not path.is_file():
         return None
     beside = path.with_name(path.name + "-wal")
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size, beside.stat().st_size
     return path.stat().st_size, 0
+
+
+def _table_bytes(url: str) -> int:
+    each = [sa.func.pg_total_relation_size(sa.func.to_regclass(name)) for name in metadata.tables]
+    with _engine(url) as engine, mapped_errors(url), engine.connect() as connection:
+        return sum(size or 0 for size in connection.execute(sa.select(*each)).one())
+
+
+def server(url: str) -> dict[str, str]:
+    """Return the settings of a PostgreSQL server that receipts depend on; nothing for SQLite."""
+    if sqlite_path(url) is not None:
+        return {}
+    names = ("server_version", "server_encoding", "fsync", "full_page_writes", "data_checksums")
+    each = [sa.func.current_setting(name).label(name) for name in names]
+    with _engine(url) as engine, mapped_errors(url), engine.connect() as connection:
+        return dict(connection.execute(sa.select(*each)).mappings().one())
 
 
 def holder(url: str) -> str | None:
@@ -107,7 +135,8 @@ def holder(url: str) -> str | None:
     """
     path = sqlite_path(url)
     if path is None:
-        return None
+        with _rights(url) as rights:
+            return rights.holder()
     owner = owner_of(path)
     if owner is not None:
         return f"`anchord run` ({owner})"
@@ -129,7 +158,8 @@ def alone(url: str) -> Iterator[None]:
     """
     path = sqlite_path(url)
     if path is None:
-        yield
+        with _rights(url) as rights, rights.passing(0), rights.serving(0, shared=False):
+            yield
         return
     with _pass_lock(path).open("ab") as file:
         try:
@@ -140,6 +170,34 @@ def alone(url: str) -> Iterator[None]:
         if owner is not None:
             raise StoreBusyError(f"`anchord run` serves {path} ({owner}): stop it first")
         yield
+
+
+@contextlib.contextmanager
+def still(url: str) -> Iterator[None]:
+    """Keep services, passes and everybody else from writing to a store within the block.
+
+    Raises:
+        StoreBusyError: somebody works on it.
+    """
+    if sqlite_path(url) is None:
+        with _rights(url) as rights, rights.still():
+            yield
+        return
+    engine = connect(url)
+    try:
+        with alone(url), mapped_errors(url), engine.execution_options(writes=True).begin():
+            yield
+    finally:
+        engine.dispose()
+
+
+@contextlib.contextmanager
+def _rights(url: str) -> Iterator[SessionRights]:
+    engine = connect(url)
+    try:
+        yield SessionRights(Database(engine, url), url)
+    finally:
+        engine.dispose()
 
 
 def _pass_lock(path: Path) -> Path:

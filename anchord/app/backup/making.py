@@ -58,7 +58,7 @@ def make(
         on_progress: told (what, done, total).
 
     Raises:
-        ConfigError: the file is there, its folder cannot be written, or the store is no SQLite.
+        ConfigError: the file is there, or its folder cannot be written.
         FatalError: the store's ledger does not hold.
         DiskError: there is no room.
     """

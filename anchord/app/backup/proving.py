@@ -46,7 +46,13 @@ def prove(
     Raises:
         FatalError: it is damaged, or its ledger does not hold.
     """
-    url = f"sqlite:///{store}"
+    return prove_store(f"sqlite:///{store}", keyring, what, on_progress)
+
+
+def prove_store(
+    url: str, keyring: Keyring, what: str, on_progress: Callable[[str, int, int], None]
+) -> Proved:
+    """Check the store at an address, as `prove` does a file."""
     wrong = integrity(url)
     if wrong:
         raise FatalError(f"{what} is damaged: {'; '.join(wrong)[:300]}; use an older backup")

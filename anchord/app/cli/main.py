@@ -46,6 +46,7 @@ COMMANDS = {
     "config": "Show, check and explain the configuration.",
     "backup": "Write store, configuration and keyring to one verified file.",
     "restore": "Put a backup into an empty folder, verified first.",
+    "migrate-store": "Move the store to another database, compared row by row.",
     "db": "Show the store's schema and rows, and migrate it.",
     "archive": "Try keys, quotas and pace of the Internet Archive.",
     "key": "Make, list, rotate and revoke signing keys.",

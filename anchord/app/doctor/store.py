@@ -34,12 +34,12 @@ def check(patient: Patient) -> Iterator[Result]:
 
 
 def _integrity(patient: Patient) -> Result:
-    from anchord.adapters.store.vitals import integrity, sizes
+    from anchord.adapters.store.vitals import integrity, server, sizes
 
     name = "store: pages"
-    size = sizes(patient.url)
-    if size is None:
-        return skipped(name, "this database looks after them itself")
+    size = sizes(patient.url) or (0, 0)
+    if settings := server(patient.url):
+        return _server(settings, size[0])
     if size[0] > _QUICK_BYTES and not patient.full:
         return skipped(name, f"{size[0]:,} bytes are read with --full")
     try:
@@ -54,6 +54,23 @@ def _integrity(patient: Patient) -> Result:
             "end what reads the store for hours (audits, sqlite3); the next pass shortens it",
         )  # fmt: skip
     return ok(name, f"all of {size[0]:,} bytes are sound")
+
+
+def _server(settings: dict[str, str], size: int) -> Result:
+    """Tell how a PostgreSQL server is set up; its pages it looks after itself."""
+    name = "store: server"
+    off = [setting for setting in ("fsync", "full_page_writes") if settings[setting] == "off"]
+    if off:
+        return fail(
+            name, f"{' and '.join(off)} is off: a power cut can take receipts that were confirmed",
+            "switch it on in postgresql.conf", FatalError.exit_code,
+        )  # fmt: skip
+    if settings["data_checksums"] == "off":
+        return warn(
+            name, "pages have no checksums: damage on its disk is found late",
+            "stop the server and run pg_checksums --enable",
+        )  # fmt: skip
+    return ok(name, f"PostgreSQL {settings['server_version']}, {size:,} bytes, with checksums")
 
 
 def _work(patient: Patient) -> Iterator[Result]:
