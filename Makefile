@@ -14,6 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   && echo $$p && break; done)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+AUDIT := $(VENV)-advisories
 PYTEST_ARGS ?=
 SIZE ?= 10000
 RECORDS ?= 20000
@@ -70,6 +71,11 @@ tampering: $(BIN)/.dev ## the tampering table: every field and every byte of a p
 fuzz: $(BIN)/.dev ## feed every parser of foreign bytes with broken ones
 	PYTHONPATH=tests $(BIN)/python -m support.fuzzing --seconds $(TIME)
 
+advisories: constraints.txt ## ask for known weaknesses of all that is installed (needs an index that publishes them)
+	@test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && \
+	  $(AUDIT)/bin/python -m pip --disable-pip-version-check install -qq 'pip-audit>=2.7,<3'; }
+	$(AUDIT)/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner off -r $<
+
 constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed files
 	$(PIP) install -qq uv
 	$(BIN)/$(LOCK) --group build -o constraints.txt
@@ -78,7 +84,7 @@ constraints: $(BIN)/python ## resolve the dependencies anew and write the hashed
 	  { echo '$(LOCK_NOTE)'; grep -v '^#' $$file; } > $$file.new && mv $$file.new $$file; done
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) .fuzz build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find anchord tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps tell what is installed, so a second run installs nothing. anchord itself is linked,
