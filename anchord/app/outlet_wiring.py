@@ -68,7 +68,7 @@ def _sql(loaded: Loaded, one: OutletConfig) -> Outlet:
     return SqlOutlet(
         one.name,
         _database_url(loaded, one.url),
-        dict(one.statements),
+        {str(kind): sql for kind, sql in one.statements.items()},
         password_file=_secret(loaded, one.name, one.password_file),
         timeout_s=one.timeout_s,
         from_now=one.from_now,

@@ -42,6 +42,9 @@ def changed(old: Config, new: Config) -> list[str]:
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before == after:
             continue
+        if not isinstance(before, msgspec.Struct):  # a list of tables
+            found.append(field.name)
+            continue
         found += [
             f"{field.name}.{one.name}"
             for one in msgspec.structs.fields(before)
