@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 import time
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support.http_server import dead_port
 from support.parties import make_parts
+from support.postgres import Cluster
 from support.sourcing import PAPERS, Database, digests, record_text, sha, to_the_end
 from support.stores import server
 
@@ -340,3 +343,23 @@ def test_whatever_comes_whenever_reading_is_cut_off_all_of_it_is_taken_in_the_en
             taken |= {item.digest.hex() for item in step.items}
             cursor = step.cursor or cursor
     assert taken == wanted(there)
+
+
+def test_a_server_that_goes_away_in_the_middle_costs_reading_on(parts, monkeypatch):
+    monkeypatch.setattr(sql, "STEP_ROWS", 10)
+    with Cluster() as cluster:
+        papers = Database(cluster.empty().replace("postgresql:", "postgresql+psycopg:"))
+        papers.run(PAPERS)
+        papers.fill(range(1, 1001))
+        source, restarted = papers.source(), []
+
+        def restart(_stage, done, _total):
+            if done >= 100 and not restarted:
+                restarted.append(done)
+                cluster.restart(signal.SIGQUIT)
+
+        looked = receiving.look(replace(parts, on_progress=restart), source, NOW)
+        assert isinstance(looked.error, TransientError)
+        assert 100 <= looked.received.new < 1000
+        to_the_end(parts, source, NOW + 60)
+    assert digests(parts) == wanted(range(1, 1001))
