@@ -72,7 +72,7 @@ def _worker(row: tuple[Any, ...]) -> Worker:
         id=number,
         pid=int(pid) if pid.isdigit() else None,
         host=host or address,
-        since=utc(since),
+        since=None if since is None else utc(since),
         silent_s=round(max(silent_s, 0.0), 1),
         duties=list(duties),
     )
