@@ -103,7 +103,8 @@ def work(sandbox: Sandbox, config: Path, size: int) -> float:
         until(lambda: app.store.counts.events() == 2 * size)
         until(lambda: app.store.counts.next_moment() is None)
     with App(load(str(config))) as app:
-        signed = app.store.counts.events() + complete(app)
+        left = complete(app, config.parent / "anchord.db")
+        signed = app.store.counts.events() + left
         with serving(config) as process:
             until(lambda: app.store.counts.events() == signed)
             quiet(process.pid)
