@@ -33,6 +33,7 @@ from anchord.adapters.store.exchange import Sources
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
+from anchord.adapters.store.outlets import Outlets
 from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.storage import Storage
@@ -72,6 +73,7 @@ class SqlReadingStore:
         self.log = Log(database)
         self.tokens = Tokens(database)
         self.sources = Sources(database)
+        self.outlets = Outlets(database)
         self.audit = AuditRows(database)
 
     def changed(self) -> bool:
