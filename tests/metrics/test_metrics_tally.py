@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.monitored import REPORT, samples, value
 
@@ -44,6 +44,7 @@ def attempts(found: Any, step: str, outcome: str, facet: str = "anchored") -> fl
     return value(found, "attempts_total", facet=facet, step=step, outcome=outcome)
 
 
+@settings(max_examples=40)
 @given(st.lists(REPORTS, max_size=6))
 def test_counts_are_the_sums_of_the_reports(reports: list[PassReport]) -> None:
     tally = Tally()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -152,6 +153,36 @@ def test_every_value_of_a_label_is_documented(shown: Any) -> None:
             pairs = {pair for labels in series for pair in labels}
             for label, text in pairs:
                 assert label in theirs or f"`{text}`" in told[label], (name, label, text)
+
+
+# ---------------------------------------------------------------------- the log
+
+
+def logged() -> Iterator[tuple[str, str]]:
+    """Yield (file, event) for every event that the code names."""
+    places = {"tell": 1, "say": 2}
+    for file in (ROOT / "anchord/app").rglob("*.py"):
+        text = file.read_text("utf-8")
+        if "service.logs import" not in text and "self.guard" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            at = places.get(name)
+            if at is not None and len(node.args) > at:
+                event = node.args[at]
+                if isinstance(event, ast.Constant):
+                    yield file.name, event.value
+
+
+def test_every_event_of_the_log_is_documented_and_no_other() -> None:
+    section = DOCUMENT.partition("| event | what happened |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    named = {event for _, event in logged()}
+    by_hand = {"pass", "storing", "fault", "note"}  # given by name, or by a library
+    assert listed == named | by_hand
 
 
 # ---------------------------------------------------------------------- rules and dashboard

@@ -38,7 +38,7 @@ STORE = (
     _gauge("store_up", "Whether the store could be read at the last try: 1 or 0."),
     _gauge("store_reading_timestamp_seconds", "When the store's numbers were last known right."),
     _gauge("store_reading_seconds", "How long the last reading of the store's numbers took."),
-    _gauge("store_size_bytes", "Bytes of a SQLite store's files.", "file"),
+    _gauge("store_size_bytes", "Bytes of the store, and of the log beside it.", "file"),
     _gauge("records", "Records by facet and where they stand in it.", "facet", "state"),
     _gauge("backlog_records", "Records on their way in a facet, parked ones left out.", "facet"),
     _gauge(

@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds: the numbers were right then."""
     took_s: float = 0.0
     size: tuple[int, int] | None = None
-    """Bytes of a SQLite store's file and of the log beside it."""
+    """Bytes of the store and of the log beside it."""
     tip: Tip | None = None
     error: AnchordError | None = None
 
