@@ -37,7 +37,7 @@ MAPS = {
     "authorities", "kinds", "faults[].options", "archive", "archive_counts", "archive_counts.*",
     "stored.captures.refused", "stored.items.refused", "completeness.anchored",
     "completeness.stored", "completeness.by_source", "completeness.by_cohort",
-    "completeness.waiting_age_s", "counts", "sources", "rows",
+    "completeness.waiting_age_s", "counts", "sources", "rows", "tables",
     "received.problems", "delivered.problems", "outlets",
 }  # fmt: skip
 """Objects whose keys are names of things, documented as `problems.*`."""
@@ -278,6 +278,7 @@ class Story:
         file = str(self.folder / "backup.tar")
         self.tell("backup", file)
         self.tell("restore", file, str(self.folder / "restored"))
+        self.tell("migrate-store", f"sqlite:///{self.folder / 'moved.db'}")
         self.tell("db status")
         self.tell("db upgrade")
 
