@@ -44,6 +44,8 @@ def names(path: Path) -> frozenset[str]:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]}: {row[1]}"[:60])
 def test_every_row_names_functions_and_tests_that_are_there(row: tuple[str, str, str, str]) -> None:
     for cell, folder in ((row[2], ROOT / "anchord"), (row[3], ROOT / "tests")):
+        if (ROOT / cell.strip("`")).is_file():
+            continue  # a file of the repository that is no code
         places = PLACE.findall(cell)
         assert places, cell
         assert re.fullmatch(r"[`\w/.:*]+(, [`\w/.:*]+)*", cell), f"not a list of places: {cell}"
