@@ -21,6 +21,8 @@ from anchord.adapters.store.database import (
     mapped_errors,
     sqlite_path,
 )
+from anchord.adapters.store.exchange import Sources
+from anchord.adapters.store.outlets import Outlets
 from anchord.adapters.store.reading import SqlReadingStore, connect_reading
 from anchord.adapters.store.rights_postgres import SessionRights
 from anchord.adapters.store.schema import batches, checkpoints, metadata, records, series
@@ -47,6 +49,8 @@ class ExaminedStore(SqlReadingStore):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.counts = Counts(self._moment)
+        self.sources = Sources(self._moment)
+        self.outlets = Outlets(self._moment)
 
     def newest_moment(self) -> int | None:
         """Return the latest time at which anything was written, as the clock was then."""

@@ -8,6 +8,7 @@ from anchord.app.doctor import (
     clock,
     configuration,
     disk,
+    exchange,
     headers,
     keys,
     ledger,
@@ -36,6 +37,8 @@ CHECKS: tuple[Check, ...] = (
     ("headers", headers.check, False),
     ("authorities", services.authorities, True),
     ("archive", services.archive, True),
+    ("sources", exchange.sources, True),
+    ("outlets", exchange.outlets, True),
     ("leftovers", leftovers.check, False),
 )
 """Name, what looks, and whether it needs a store that opens."""

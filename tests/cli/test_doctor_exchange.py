@@ -1,0 +1,77 @@
+"""`anchord doctor` about what comes in and goes out by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.workplace import Workplace, sample
+
+from anchord.ports.outlet import Progress, SetAside
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    place = Workplace(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    text = place.config.read_text("utf-8")
+    place.config.write_text(
+        f"""{text}
+[[sources]]
+name = "incoming"
+kind = "folder"
+path = "in"
+
+[[outlets]]
+name = "bundles"
+kind = "folder"
+path = "out"
+""",
+        "utf-8",
+    )
+    place.anchor(sample(1))
+    return place
+
+
+def found(place: Workplace, code: int = 0) -> dict[str, dict[str, object]]:
+    document = place.json("doctor", "--offline", code=code)
+    return {one["name"]: one for one in document["checks"]}
+
+
+def test_sources_and_outlets_that_were_never_asked_are_all_right(place: Workplace) -> None:
+    told = found(place)
+    assert (told["source incoming"]["state"], told["outlet bundles"]["state"]) == ("ok", "ok")
+
+
+def test_a_source_that_fails_again_and_again_is_worth_a_look(place: Workplace) -> None:
+    now = place.clock.now()
+    with place.app() as app:
+        app.store.sources.begin("incoming", "folder", now)
+        for _ in range(3):
+            app.store.sources.failed("incoming", now, now + 60, "the disk is away")
+    told = found(place)["source incoming"]
+    assert (told["state"], told["todo"]) == (
+        "warn", "mend it, then anchord sources pull incoming",
+    )  # fmt: skip
+    assert "the disk is away" in str(told["what"])
+
+
+def test_an_outlet_that_is_stopped_wants_a_person(place: Workplace) -> None:
+    now = place.clock.now()
+    with place.app() as app:
+        app.store.outlets.begin("bundles", "folder", 0, now)
+        app.store.outlets.fail("bundles", now, None, "410 Gone")
+    told = found(place, code=2)["outlet bundles"]
+    assert (told["state"], told["todo"]) == ("fail", "mend it, then anchord retry --outlet bundles")
+
+
+def test_events_that_an_outlet_refused_want_a_person(place: Workplace) -> None:
+    now = place.clock.now()
+    with place.app() as app:
+        app.store.outlets.begin("bundles", "folder", 0, now)
+        refused = SetAside(seq=1, record_id=1, state="parked", attempts=9, next_attempt_at=None,
+                           last_error="no")  # fmt: skip
+        app.store.outlets.advance("bundles", Progress(before=0, seq=1, aside=(refused,)), now)
+    told = found(place, code=2)["outlet bundles"]
+    assert "1 event(s) were refused" in str(told["what"])
