@@ -55,6 +55,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[frozenset[t
             found.setdefault(one.name, set()).add(frozenset(one.labels.items()))
     for name, labels in samples(text_now(filled(tmp_path_factory.mktemp("words")))):
         found.setdefault(name, set()).add(labels)
+    # Only PostgreSQL has workers.
+    found["anchord_workers"] = {frozenset({("state", state)}) for state in ("there", "gone")}
     return found
 
 

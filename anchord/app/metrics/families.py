@@ -51,6 +51,7 @@ STORE = (
         "next_due_timestamp_seconds",
         "When a call or a check for Bitcoin is due next; absent: never. Long past: nobody works.",
     ),
+    _gauge("workers", "Workers of a PostgreSQL store, by whether they are there.", "state"),
     _gauge("parked", "What was set aside and needs a person.", "what"),
 )
 """Of records and the store, read from the store."""

@@ -47,6 +47,8 @@ def fill(sheet: Sheet, config: Config, reading: Reading, now: int) -> None:
     if reading.size is not None:
         for file, size in zip(("database", "wal"), reading.size, strict=True):
             sheet.put("store_size_bytes", size, file=file)
+    for state, count in (reading.workers or {}).items():
+        sheet.put("workers", count, state=state)
     if reading.measured is not None:
         _records(sheet, config, reading.measured)
         _ledger(sheet, reading.measured)

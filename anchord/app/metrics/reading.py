@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.adapters.store.database import sqlite_path
 from anchord.adapters.store.measures import Changes, Measured, measure
 from anchord.adapters.store.vitals import sizes
 from anchord.app.wiring import store_url
@@ -51,6 +52,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     size: tuple[int, int] | None = None
     """Bytes of the store and of the log beside it."""
     tip: Tip | None = None
+    workers: dict[str, int] | None = None
+    """Workers of a PostgreSQL store: those that are there, and those that went without a word."""
     error: AnchordError | None = None
 
 
@@ -67,7 +70,7 @@ def read(loaded: Loaded) -> Reading:
     measured = measure(url, uris, LIMIT_S)
     return Reading(
         measured=measured, known_at=time.time(), took_s=time.monotonic() - began, size=sizes(url),
-        tip=_tip_of(loaded),
+        tip=_tip_of(loaded), workers=_workers(url),
     )  # fmt: skip
 
 
@@ -124,14 +127,16 @@ class Meter:
 
     def _next(self) -> Reading:
         loaded = self._loaded()
+        url = store_url(loaded)
         if self._changes is None:
-            self._changes = Changes(store_url(loaded))
+            self._changes = Changes(url)
         # The mark is taken first: what is committed from here on is read the next time.
         mark, last = self._changes.mark(), self._reading
         if mark == self._mark and last.error is None:
             return msgspec.structs.replace(
-                last, known_at=time.time(), size=sizes(store_url(loaded)), tip=_tip_of(loaded)
-            )
+                last, known_at=time.time(), size=sizes(url), tip=_tip_of(loaded),
+                workers=_workers(url),
+            )  # fmt: skip
         reading = read(loaded)
         self._mark = mark
         return reading
@@ -148,6 +153,15 @@ class Meter:
         changes, self._changes = self._changes, None
         if changes is not None:
             changes.close()
+
+
+def _workers(url: str) -> dict[str, int] | None:
+    if sqlite_path(url) is not None:
+        return None
+    from anchord.app.fleet.roster import workers
+
+    there = [worker.pid is not None for worker in workers(url)]
+    return {"there": sum(there), "gone": len(there) - sum(there)}
 
 
 def _tip_of(loaded: Loaded) -> Tip | None:
