@@ -63,25 +63,28 @@ class Archiving:
         """Take in what has come back, and start what is due and allowed now.
 
         The first step looks after what a killed process left in the middle: its intents are looked
-        up at the archive before anything is sent again.
+        up at the archive before anything is sent again. So does the step after one that did not
+        come to its end: it may have noted an intent and sent nothing, because the store did not
+        say that it was noted, or have lost an answer, because the store could not take it in.
         """
         if not self._recovered:
             self._recover(now)
+        self._recovered = False
         self._calls.collect(now)
         captures, items = CaptureReport(), ItemReport()
         if self._capturing is not None:
             captures = self._capturing.step(now, self._calls)
         if self._itemising is not None:
             items = self._itemising.step(now, self._calls)
+        self._recovered = True
         return ArchiveReport(captures=captures, items=items)
 
     def _recover(self, now: int) -> None:
         if self._capturing is not None:
             continuity.heal_captures(self._storing, now)
-            self._capturing.recover(now)
+            self._capturing.recover(now, self._calls)
         if self._itemising is not None:
-            self._itemising.recover(now)
-        self._recovered = True
+            self._itemising.recover(now, self._calls)
 
     @property
     def busy(self) -> bool:

@@ -63,14 +63,23 @@ class Capturing:
         self._since_account = _NOT_READ
         """Submits made since this process read the account."""
 
-    def recover(self, now: int) -> None:
-        """Look up what a killed process was sending: it may have happened.
+    def recover(self, now: int, calls: Calls | None = None) -> None:
+        """Look up what was being sent, and nobody waits for the answer: it may have happened.
 
-        Called once per process, before the first step, with the account's lock held.
+        Called before the first step of a process, with the account's lock held, and before the
+        step after one that did not come to its end.
+
+        Args:
+            now: Unix seconds.
+            calls: what is in flight, and waited for.
         """
-        while sending := self._captures.in_state({CaptureState.SENDING}):
+        while sending := [
+            capture
+            for capture in self._captures.in_state({CaptureState.SENDING})
+            if calls is None or not calls.has((_SUBMIT, capture.id))
+        ]:
             for capture in sending:
-                self._fates.look_after(capture, INTERRUPTED, "the process ended meanwhile", now)
+                self._fates.look_after(capture, INTERRUPTED, "nobody heard the answer", now)
 
     def step(self, now: int, calls: Calls) -> CaptureReport:
         """Start everything that is due and allowed now, without waiting for any of it."""

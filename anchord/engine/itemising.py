@@ -57,14 +57,19 @@ class Itemising:
         self._shelving = Shelving(self._desk)
         self._closing = DayClosing(self._desk)
 
-    def recover(self, now: int) -> None:
-        """Look after what a killed process left: what it was sending is looked for first."""
+    def recover(self, now: int, calls: Calls | None = None) -> None:
+        """Look after what was left in the middle: what was being sent is looked for first.
+
+        Args:
+            now: Unix seconds.
+            calls: what is in flight, and waited for.
+        """
         for name in (UPLOADS, READS, SPOOL):
             lane = self._desk.lane(name)
             healed = pacing.healed(lane, now)
             if healed != lane:
                 self._desk.keep(healed)
-        self._shelving.recover(now)
+        self._shelving.recover(now, calls)
 
     def step(self, now: int, calls: Calls) -> ItemReport:
         """Start what is due and allowed now; report what was done since the last step.

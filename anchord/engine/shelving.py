@@ -56,15 +56,15 @@ class Shelving:
         self._desk = desk
         self._calls: Calls | None = None
 
-    def recover(self, now: int) -> None:
-        """Have everything looked for that a killed process was sending."""
+    def recover(self, now: int, calls: Calls | None = None) -> None:
+        """Have everything looked for that was being sent, and whose answer nobody waits for."""
         table = self._desk.table
-        note = "the process ended while this was sent"
+        note = "nobody heard how sending this ended"
         found = table.in_state((FileState.SENDING,), _MANY)
         changes = [
             self._desk.look_first(file, "interrupted", note, now)
             for file in found
-            if file.next_attempt_at is None
+            if file.next_attempt_at is None and (calls is None or not calls.has(("file", file.id)))
         ]
         # Nothing waits longer by any rule: such a moment was set by a clock that ran ahead.
         latest = now + 2 * max(DAY_S, self._desk.policy.confirm_after_s, *self._waits())

@@ -21,7 +21,7 @@ BEAT_S = 600
 """Virtual seconds from one look of the service to the next."""
 _BLOCK_S = 600
 _SAY_S = 15.0
-_EXPECTED = ("FatalError: the store",)
+_EXPECTED = ("FatalError: the store", "DiskError: the store")
 """How the service may end by itself: the store refused a write, which only a bad disk does."""
 
 

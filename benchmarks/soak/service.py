@@ -23,6 +23,7 @@ from anchord.app import wiring
 from anchord.app.config import load
 from anchord.app.service import agenda, guard, logs, session, work
 from anchord.app.service.notify import Notifier
+from anchord.errors import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,9 +145,16 @@ class Service:
                 break
             if current.archiving.busy:
                 current.archiving.wait(_CALL_S)
-            elif not self._work._agenda.storing_due(now):  # noqa: SLF001
+            elif not self._due(now):
                 break
         return self._answer()
+
+    def _due(self, now: int) -> bool:
+        """Tell whether a step of storing has something to do; not while the store is away."""
+        try:
+            return self._work._agenda.storing_due(now)  # noqa: SLF001
+        except TransientError:
+            return False
 
     def reload(self, now: int) -> dict[str, Any]:
         """Do what SIGHUP does."""
