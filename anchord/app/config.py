@@ -7,6 +7,7 @@ Paths are relative to the folder of the file. Secrets are paths to files, never 
 from __future__ import annotations
 
 import os
+import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +28,8 @@ from anchord.errors import ConfigError, RefusedError
 
 Network = Literal["mainnet", "testnet4", "signet", "regtest"]
 SourceName = Literal["file", "node", "explorers"]
+_SECRET_OPTIONS = frozenset(("password", "passwd", "pwd", "sslpassword"))
+"""Of libpq and other drivers."""
 
 
 class StoreConfig(Section, frozen=True, kw_only=True):
@@ -238,6 +241,7 @@ def load(path: str | None) -> Loaded:
     config = _convert(laid_over(raw, values), file, values)
     _check(config, file)
     _check_paths(config, file)
+    _check_databases(config, file)
     return Loaded(config, file, raw, values)
 
 
@@ -318,3 +322,20 @@ def _check_paths(config: Config, file: Path) -> None:
         if not value or not value.isprintable():
             got = "characters that cannot be printed" if value else "nothing"
             raise ConfigError(f"{file}: {key}: expected a path or address, got {got}")
+
+
+def _check_databases(config: Config, file: Path) -> None:
+    """Refuse a password among the options of an address, where messages would not hide it."""
+    named = {
+        "store.url": config.store.url,
+        **{f"sources ({one.name}): url": one.url for one in config.sources},
+        **{f"outlets ({one.name}): url": one.url for one in config.outlets},
+    }
+    for key, url in named.items():
+        options = urllib.parse.parse_qsl(url.partition("?")[2], keep_blank_values=True)
+        if _SECRET_OPTIONS & {name.lower() for name, _ in options}:
+            raise ConfigError(
+                f"{file}: {key}: expected no password among the options after the question mark, "
+                "got one: it would be shown; keep it in the driver's own password file "
+                "(passfile=FILE), or between user and host"
+            )

@@ -23,6 +23,7 @@ from support.workplace import Workplace, bare, sample
 from anchord.adapters.sources.inputs import source_for
 from anchord.app.cli.main import main
 from anchord.app.cli.output import one_line, printable
+from anchord.app.service.logs import formatter
 from anchord.core.key_document import to_document
 from anchord.core.model import Record
 from anchord.core.tree_index import safe_path
@@ -221,3 +222,12 @@ def test_text_reaches_the_database_as_a_value(place: Workplace) -> None:
 def test_cleaned_text_is_printable_and_on_one_line(text: str) -> None:
     _is_text(printable(text), lines=False)
     _is_text(one_line(text), lines=False)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_of_the_log_of_services_is_one_line(form: str) -> None:
+    facts = {"facts": {NASTY: NASTY, "level": NASTY}, "event": NASTY}
+    record = logging.makeLogRecord({"msg": HOSTILE, "levelname": "ERROR", **facts})
+    line = formatter(form).format(record)
+    _is_text(line, lines=False)
+    assert form == "text" or json.loads(line)["level"] == "error"

@@ -18,6 +18,7 @@ from anchord.adapters.archives.credentials import load_keys
 from anchord.adapters.headers.credentials import Password
 from anchord.adapters.outlets.secret import read_lines
 from anchord.adapters.signers.private_key import read_passphrase, read_private_key
+from anchord.app.config import load
 from anchord.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +129,27 @@ def test_a_secret_that_others_can_read_is_refused_and_not_repeated(
     path.chmod(0o644)
     with pytest.raises(ConfigError) as refused:
         _readers(path)[what]()  # type: ignore[operator]
+    assert "DISTINCTIVE" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://u@h/d?password=DISTINCTIVE", "postgresql://h/d?a=b&%50assword=DISTINCTIVE"],
+)
+@pytest.mark.parametrize(
+    "table",
+    ['[store]\nurl = "{}"', '[[sources]]\nname = "a"\nkind = "sql"\nurl = "{}"\ntable = "t"',
+     '[[outlets]]\nname = "a"\nkind = "sql"\nurl = "{}"'],
+    ids=["store", "source", "outlet"],
+)  # fmt: skip
+def test_a_password_where_messages_would_show_it_is_refused(
+    tmp_path: Path, table: str, url: str
+) -> None:
+    """SQLAlchemy hides what stands between user and host, and nothing of the options."""
+    file = tmp_path / "anchord.toml"
+    file.write_text(table.format(url))
+    with pytest.raises(ConfigError, match="password") as refused:
+        load(str(file))
     assert "DISTINCTIVE" not in str(refused.value)
 
 
