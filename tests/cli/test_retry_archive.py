@@ -66,7 +66,7 @@ def test_stopped_lanes_are_open_and_keep_their_alert_until_they_work(place: Work
 def test_stored_work_is_left_alone(place: Workplace) -> None:
     capture, file = storing.store_capture(place), storing.store_item(place)
     assert place.json("retry", "--archive") == {
-        "retried": [], "not_parked": [], "captures": 0, "files": 0, "lanes": [],
+        "retried": [], "not_parked": [], "captures": 0, "files": 0, "lanes": [], "outlets": {},
     }  # fmt: skip
     with place.app() as app:
         assert app.store.storage.captures.get(capture.id) == capture

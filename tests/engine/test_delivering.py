@@ -18,8 +18,9 @@ from support.passes import bare, numbered
 from support.workplace import sample
 
 from anchord.core.bundle import read_bundle
-from anchord.engine import delivering
-from anchord.engine.delivering import PARK_AFTER, STUBBORN_AFTER, deliver, next_moment
+from anchord.engine import delivering, outlet_turn
+from anchord.engine.delivering import deliver, next_moment
+from anchord.engine.outlet_turn import PARK_AFTER, STUBBORN_AFTER
 from anchord.errors import (
     AnchordError,
     ConfigError,
@@ -377,7 +378,7 @@ def test_a_turn_ends_when_its_time_is_over_and_the_next_goes_on(world, monkeypat
     go.add(bare(50))
     go()
     go.use(outlet)
-    monkeypatch.setattr(delivering, "TURN_S", -1.0)
+    monkeypatch.setattr(outlet_turn, "TURN_S", -1.0)
     assert deliver(go.parts, go.clock.now()).events == 0
     assert next_moment(go.parts, go.clock.now()) <= go.clock.now()
     monkeypatch.undo()
