@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import logging
@@ -16,6 +17,7 @@ from support.http_server import ScriptedServer, always
 from support.trees import publish_tree
 from support.workplace import Workplace, run, sample
 
+import anchord
 from anchord.adapters.disk import SMALL, TarHeader, read_small
 from anchord.adapters.http import Client
 from anchord.adapters.outputs.tree_files import compare
@@ -34,6 +36,7 @@ from anchord.errors import (
     VerificationError,
 )
 
+ROOT = Path(anchord.__file__).parent
 DEEP = b'{"a":' * 100_000
 
 
@@ -139,6 +142,30 @@ def test_a_pipe_somebody_writes_into_is_heard_out(tmp_path: Path) -> None:
 def test_a_list_of_paths_has_an_end() -> None:
     result = run("add", "--from-file", "/dev/zero")
     assert result.exit_code == 2, result.output
+
+
+WHOLE = {
+    "app/config_keys.py": "our own source",
+    "app/cli/init.py": "our own template",
+    "app/cli/demo_audit.py": "a report that the demo has just written",
+    "app/fleet/schema.py": "migrations of the library",
+    "adapters/backups/tarball.py": "a member whose size was looked at",
+    "adapters/store/vitals.py": "the kernel's list of locks",
+}
+"""Files that read something whole without saying how much, and what that is."""
+
+
+def test_whoever_reads_a_file_says_how_much_at_most() -> None:
+    found = set()
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                name, of = node.func.attr, ast.unparse(node.func.value)
+                endless = name in ("read", "readline", "readlines") and not node.args
+                ours = of in ("self._login", "index")  # methods of ours that read with a limit
+                if name in ("read_bytes", "read_text") or (endless and not ours):
+                    found.add(path.relative_to(ROOT).as_posix())
+    assert {name for name in found if not name.startswith("sandbox/")} <= set(WHOLE)
 
 
 # ---------------------------------------------------------------------- archives

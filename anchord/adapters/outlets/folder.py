@@ -7,7 +7,7 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
-from anchord.adapters.disk import sync_folder
+from anchord.adapters.disk import read_small, sync_folder
 from anchord.core.bundle_text import follows
 from anchord.core.canonical import pith_suffix
 from anchord.errors import TransientError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from anchord.ports.outlet import Delivery
 
 SUFFIX = ".bundle.json"
+_LONGEST = 1 << 28
+"""More than any bundle has."""
 _LOCK = ".anchord-outlet.lock"
 _EACH = 8
 """More files than this are cheaper to bring to the disk all at once."""
@@ -92,7 +94,9 @@ class FolderOutlet:
     def _says_more(self, name: str, data: bytes) -> bool:
         """Tell whether a bundle is to be written: not what is there, and nothing less."""
         try:
-            old = (self._folder / name).read_bytes()
+            if (self._folder / name).stat().st_size > _LONGEST:
+                return True  # whatever it is, it is no bundle
+            old = read_small(self._folder / name, _LONGEST)
         except FileNotFoundError:
             return True
         if old == data:
