@@ -27,7 +27,7 @@ LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev fuzz advisories bench day items idle tree tampering constraints clean
+.PHONY: help demo test lint dev fuzz advisories bench day items idle fleet tree tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the rea
 
 idle: $(BIN)/.dev ## serve a store in which nothing is due
 	$(BIN)/python -m benchmarks.idle --size $(SIZE)
+
+fleet: $(BIN)/.dev ## two workers against one daemon on a PostgreSQL server, and on SQLite
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.fleet --size $(SIZE)
 
 tree: $(BIN)/.dev ## publish a tree and audit it, beside the bare verification of its signatures
 	$(BIN)/python -m benchmarks.tree --size $(SIZE)
