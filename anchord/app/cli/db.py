@@ -102,8 +102,23 @@ def upgrade(config_path: str | None, as_json: bool) -> None:
         )
     with alone(url):
         changed = create(url)
+    _bring_up_queue(url)
     if as_json:
         emit_json({"before": before, "schema": REVISION, "migrated": changed})
         return
     words = f"migrated from {before} to {REVISION}" if changed else f"has schema {REVISION} already"
     click.echo(f"the store {words}")
+
+
+def _bring_up_queue(url: str) -> None:
+    """Make or bring up the tables workers share, so that they need no right to make any."""
+    import sqlalchemy as sa
+
+    from anchord.app.fleet import schema
+
+    if sa.make_url(url).get_backend_name() != "postgresql":
+        return
+    try:
+        schema.install(url)
+    except ConfigError as error:  # only workers need them
+        click.echo(f"anchord: workers cannot share this store: {error}", err=True)
