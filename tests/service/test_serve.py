@@ -221,3 +221,15 @@ def test_an_address_that_is_taken_or_no_address_is_told(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "web.bind" in refused.stderr
     assert "web.bind" in place.run("serve", "--bind", "example.org:80").stderr
+
+
+def test_config_check_looks_at_the_tree(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    text = place.config.read_text("utf-8")
+    said = {}
+    for tree in ("public", "."):
+        place.config.write_text(f'{text}\n[web]\ntree = "{tree}"\n', "utf-8")
+        ran = place.run("config", "check", "--json")
+        checks = {one["name"]: one["state"] for one in json.loads(ran.stdout)["checks"]}
+        said[tree] = (ran.exit_code, checks["web.tree"])
+    assert said == {"public": (0, "warn"), ".": (2, "fail")}

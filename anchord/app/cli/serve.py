@@ -71,14 +71,20 @@ def _keep_secrets(loaded: Loaded) -> None:
     Raises:
         ConfigError: the tree holds one of them.
     """
+    path = private_in_tree(loaded)
+    if path is not None:
+        raise ConfigError(
+            f"web.tree is {loaded.config.web.tree}, and {path} lies in it: name the folder that "
+            "`anchord mirror publish` writes, with nothing else in it"
+        )
+
+
+def private_in_tree(loaded: Loaded) -> Path | None:
+    """Return something in the folder that is served and must never be; None: there is nothing."""
     from anchord.app.cli.add import own_files
 
     if not loaded.config.web.tree:
-        return
+        return None
     tree = loaded.resolve(loaded.config.web.tree).resolve()
-    for path in own_files(loaded):
-        if path.resolve().is_relative_to(tree):
-            raise ConfigError(
-                f"web.tree is {tree}, and {path} lies in it: name the folder that `anchord mirror "
-                "publish` writes, with nothing else in it"
-            )
+    own = (path for path in own_files(loaded) if path.resolve().is_relative_to(tree))
+    return next(own, None)

@@ -26,6 +26,7 @@ def check(loaded: Loaded) -> Iterator[Result]:
     yield from _folders(loaded)
     yield from _secrets(loaded)
     yield from _addresses(loaded)
+    yield from _web(loaded)
 
 
 def _file(loaded: Loaded) -> Iterator[Result]:
@@ -136,6 +137,21 @@ def _addresses(loaded: Loaded) -> Iterator[Result]:
             "fetch the authority's root certificate as PEM and name it in `certificates`",
         )
     app.close()
+
+
+def _web(loaded: Loaded) -> Iterator[Result]:
+    """Look at the folder that is served, where one is."""
+    from anchord.app.cli.serve import private_in_tree
+
+    if not loaded.config.web.tree:
+        return
+    tree, private = loaded.resolve(loaded.config.web.tree), private_in_tree(loaded)
+    if private is not None:
+        yield fail("web.tree", f"{private} lies in {tree}", "serve a folder of its own")
+    elif not tree.is_dir():
+        yield warn("web.tree", f"{tree} is not there", f"anchord mirror publish '{tree}'")
+    else:
+        yield ok("web.tree", str(tree))
 
 
 def _tried(key: str, look: Callable[[], str | None], todo: str) -> Result:
