@@ -15,8 +15,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let tests that are marked run on both databases."""
-    if metafunc.definition.get_closest_marker("both_stores"):
+    """Let tests that are marked run on both databases; `both_stores(False)` leaves one out."""
+    marker = metafunc.definition.get_closest_marker("both_stores")
+    if marker is not None and marker.args != (False,):
         metafunc.parametrize("kept_in", [SQLITE, POSTGRES], indirect=True, scope="module")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from anchord.adapters.store import database
 from anchord.adapters.store.sql import SqlStore
 from anchord.core.model import BatchChange, BatchState, NewSeries
 from anchord.core.storage import FileKind, Intent, NewCapture, NewFile, Range
 from support.passes import bare
+from support.stores import made
 
 NOW = 1_000_000
 
@@ -30,16 +29,13 @@ class Stores:
     """Hands out fresh stores quickly: one is made, the others are copies."""
 
     def __init__(self, folder: Path) -> None:
-        self._first = folder / "first.db"
-        database.create(url_of(self._first))
+        self._folder = folder
 
     @contextlib.contextmanager
     def fresh(self, *sizes: int) -> Iterator[SqlStore]:
         """Give a store with batches 1, 2, ... of some sizes for the length of the block."""
-        with tempfile.TemporaryDirectory(dir=self._first.parent) as folder:
-            path = Path(folder) / "anchord.db"
-            shutil.copy(self._first, path)
-            store = SqlStore(url_of(path))
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            store = SqlStore(made(Path(folder)))
             try:
                 fill(store, *sizes)
                 yield store
