@@ -9,6 +9,7 @@ import logging
 import os
 import tarfile
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ from anchord.adapters.signers.keyring import load_keyring
 from anchord.app import audit_targets
 from anchord.app.config import load
 from anchord.core import cms, stricttoml, tsa
+from anchord.core.bundle import MAX_BUNDLE_BYTES
 from anchord.core.bundle_text import follows
+from anchord.engine.audit.tree_items import _unlike
 from anchord.engine.item_verification import is_day_manifest
 from anchord.errors import (
     MAX_MESSAGE,
@@ -64,6 +67,20 @@ def test_the_http_library_logs_nothing_of_what_a_server_sends(capfd, caplog) -> 
         Client(2).get(server.url + "/?token=secret")
     assert caplog.records == []
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "size", [b"-c", b"-1", b"0x1g", b"1_0", b"\xd9\xa1", b"f" * 40, b"", b";x"]
+)
+def test_a_chunk_of_a_size_that_is_none_is_no_answer(size: bytes) -> None:
+    """Python's reader of chunks takes any number that `int` does, negative ones too."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with ScriptedServer(always(head + size + b"\r\nabc\r\n0\r\n\r\n")) as server:
+        try:
+            answer = Client(2).get(server.url, max_bytes=100)
+        except AnchordError:
+            return
+    assert len(answer.body) <= 100
 
 
 # ---------------------------------------------------------------------- nesting
@@ -188,6 +205,22 @@ def test_a_packed_tree_that_would_fill_the_disk_is_refused(tmp_path: Path, monke
         audit_targets.open_tree([str(path)]),
     ):
         pass
+
+
+def _zipped(size: int, way: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo("a.json")
+    info.file_size, info.compress_type = size, way
+    return info
+
+
+def test_a_zip_that_unpacks_to_far_more_or_in_another_way_is_none_of_ours() -> None:
+    for way in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        assert _unlike([_zipped(20_000, way)], 1, 1_000) is None
+    named = [_zipped(MAX_BUNDLE_BYTES, zipfile.ZIP_DEFLATED) for _ in range(40)]
+    for number, info in enumerate(named):
+        info.filename = f"{number}.json"
+    assert "far more" in str(_unlike(named, 40, 1_000))
+    assert "deflated" in str(_unlike([_zipped(9, zipfile.ZIP_LZMA)], 1, 1_000))
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])

@@ -153,7 +153,7 @@ class Client:
                     return _read(answer, max_bytes, who, bare=bare)
                 finally:
                     answer.close()
-        except (HTTPError, http.client.HTTPException, OSError, UnicodeError) as error:
+        except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
             late = time.monotonic() >= ends_at
             proxied = self._proxy(url) is not None
             raise failure(error, who, self._timeout_s, late=late, proxied=proxied) from None

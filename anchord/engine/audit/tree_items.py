@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from anchord.ports.tree import Tree
 
 MAX_ZIP_BYTES = 1 << 30
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What anchord packs with; others fail in ways of their own, and shrink without limit."""
+_RATIO = 100
+"""Bundles shrink to a tenth or a twentieth."""
 _ZIP_ERRORS = (
     RefusedError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError,
     struct.error,
@@ -171,7 +175,7 @@ class ItemAuditor:
             raw = self._tree.read(path, MAX_ZIP_BYTES)
             with zipfile.ZipFile(io.BytesIO(raw or b"")) as file:
                 infos = file.infolist()
-                why = _unlike(infos, members)
+                why = _unlike(infos, members, len(raw or b""))
                 if why is None:
                     lines = self._lines(manifest_name(path), len(infos))
                     for info, line in zip(infos, lines, strict=True):
@@ -224,10 +228,14 @@ class ItemAuditor:
         self._outcome.find(code, Severity.BROKEN, part, shown(path), what, _TODO)
 
 
-def _unlike(infos: Sequence[zipfile.ZipInfo], members: int) -> str | None:
-    """Return why a ZIP is not one of anchord's."""
+def _unlike(infos: Sequence[zipfile.ZipInfo], members: int, size: int) -> str | None:
+    """Return why a ZIP of `size` bytes is not one of anchord's; nothing of it is unpacked yet."""
     if len(infos) != members or len({info.filename for info in infos}) != members:
         return f"expected {members:,} members with names of their own, got {len(infos):,}"
     if any(info.file_size > MAX_BUNDLE_BYTES for info in infos):
         return "it has a member that is too big for a bundle"
+    if any(info.compress_type not in _COMPRESSIONS for info in infos):
+        return "it has a member that is neither stored nor deflated"
+    if sum(info.file_size for info in infos) > MAX_BUNDLE_BYTES + _RATIO * size:
+        return "it unpacks to far more than it is"
     return None

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from anchord.adapters.archives import item_messages
@@ -32,6 +33,7 @@ from anchord.core.audit import AuditOptions
 from anchord.core.bundle_check import check_document
 from anchord.core.model import Document, Rejection, Scheme
 from anchord.core.network import REGTEST
+from anchord.engine.audit import tree_items
 from anchord.engine.audit.tree import audit_tree
 from anchord.engine.certifying import certify_bundle
 from anchord.engine.header_view import HeaderView
@@ -175,6 +177,25 @@ def _tree_files() -> list[bytes]:
             samples.mirror_manifest(), samples.key_document(), samples.proofs()[0]]  # fmt: skip
 
 
+def _zip(data: bytes) -> None:
+    """As the members of an item's ZIP are read once its bytes are those that were signed."""
+    with suppress(*tree_items._ZIP_ERRORS), zipfile.ZipFile(io.BytesIO(data)) as file:
+        infos = file.infolist()
+        if tree_items._unlike(infos, len(infos), len(data)) is None:
+            for info in infos:
+                file.read(info)
+
+
+def _zips() -> list[bytes]:
+    found = []
+    for way in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", way) as file:
+            file.writestr("a.json", samples.bundles()[0])
+        found.append(out.getvalue())
+    return found
+
+
 def _proof_of(data: bytes) -> None:
     """A file with proofs against one with events; both from strangers."""
     proof, _, event = data.partition(b"\0\0")
@@ -287,6 +308,7 @@ TARGETS = (
     Target(name="packed tree", feed=_tree, words=(b"ustar\x0000", b"../../x", b"/etc/x", b"path=x\n"),
            seeds=lambda: [samples.packed_tree(), samples.packed_tree("w"), samples.bundles()[0]]),
     Target(name="tree that is audited", feed=_audited, seeds=_tree_files, strict=False),
+    Target(name="ZIP of an item", feed=_zip, seeds=_zips, words=(b"PK\3\4", b"PK\1\2", b"PK\5\6")),
     Target(name="log proof against events", feed=_proof_of, strict=False, seeds=lambda: [
         samples.log_proof() + b"\0\0" + samples.events()[0]]),
     Target(name="name in a mirror's folder", feed=_mirrored, strict=False, grows=False,
