@@ -178,7 +178,9 @@ class _Look:
             longest_s=max(every, _LONGEST_WAIT_S),
             retry_after_s=getattr(error, "retry_after", None),
         )
-        self._parts.store.sources.failed(self._source.name, self._now, again, str(error))
+        self._parts.store.sources.failed(
+            self._source.name, self._now, again, _printable(str(error))
+        )
         return msgspec.structs.replace(self._report(str(error)), failed=1)
 
     def _report(self, trouble: str | None) -> Received:
@@ -187,7 +189,7 @@ class _Look:
             line = "" if self._first.line is None else f"{self._first.line}:"
             first = f"{self._first.where}:{line} {self._first.reason}"
             words.append(f"{self._taken.refused:,} refused, first {first}")
-        problems = {self._source.name: "; ".join(words)} if words else {}
+        problems = {self._source.name: _printable("; ".join(words))} if words else {}
         looked = (self._source.name,)
         return msgspec.structs.replace(self._taken, looked=looked, problems=problems)
 
@@ -199,3 +201,8 @@ def _received(taken: Taken, beside: int) -> Received:
         adopted=taken.adopted,
         refused=taken.rejected,
     )
+
+
+def _printable(text: str) -> str:
+    """Return words that end up in logs and on screens: names of files may hold anything."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

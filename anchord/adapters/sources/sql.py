@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from anchord.adapters.sources.held import Held
 from anchord.adapters.sources.sql_cursor import Place, read_place, words
 from anchord.adapters.sources.sql_reader import Reader, Row
 from anchord.adapters.sources.sql_rows import COLUMNS, Rows
-from anchord.adapters.sources.weight import weight
-from anchord.core.model import Incoming, Scheme
+from anchord.core.model import Scheme
 from anchord.errors import ConfigError
 from anchord.ports.source import Step
 
@@ -97,30 +97,35 @@ class SqlSource:
 
     def _whole(self, connection: sa.Connection) -> Iterator[Step]:
         """Read a query that knows no cursor: its rows are all that there is to do."""
-        held = Held()
+        held = Held(STEP_ROWS, STEP_BYTES)
         for row in self._reader.rows(connection, sa.text(self._options.query), {}):
-            held.put(self._rows.read(row))
+            self._hold(row, held)
             if held.full:
                 yield Step(items=held.taken())
         yield Step(items=held.taken())
 
     def _onward(self, connection: sa.Connection, place: Place) -> Iterator[Step]:
         """Ask for rows after the last key, until there are none."""
-        first, held = place, Held()
+        first, held = place, Held(STEP_ROWS, STEP_BYTES)
         last = None
         while (place.type, place.value) != last:
             last = (place.type, place.value)
             for row in self._after(connection, place):
                 place = place.at(self._key_of(row))
-                held.put(self._rows.read(row))
+                self._hold(row, held)
                 if held.full:
-                    pause = held.rows >= LOOK_ROWS
-                    yield Step(items=held.taken(), cursor=_kept(place), pause=pause)
-            pause = held.rows >= LOOK_ROWS and (place.type, place.value) != last
+                    yield Step(items=held.taken(), cursor=_kept(place), pause=_enough(held))
+            pause = _enough(held) and (place.type, place.value) != last
             yield Step(items=held.taken(), cursor=_kept(place), pause=pause)
         place = msgspec.structs.replace(place, ended=True)
         if place != first:
             yield Step(cursor=_kept(place))
+
+    def _hold(self, row: Row, held: Held) -> None:
+        item = self._rows.read(row)
+        if item is not None:
+            held.put(item)
+        held.count()
 
     def _key_of(self, row: Row) -> Any:
         if self._options.key not in row:
@@ -155,33 +160,9 @@ class SqlSource:
         return statement.where(by > sa.bindparam("after", key, sa.types.NullType()))
 
 
-class Held:
-    """Rows that were read and not taken in yet."""
-
-    def __init__(self) -> None:
-        self._items: list[Incoming] = []
-        self._rows = self._bytes = 0
-        self.rows = 0
-        """Rows read so far, those that nothing was to be done for included."""
-
-    def put(self, item: Incoming | None) -> None:
-        """Hold what came of a row; None: nothing is to be done for it."""
-        self.rows += 1
-        self._rows += 1
-        if item is not None:
-            self._items.append(item)
-            self._bytes += weight(item)
-
-    @property
-    def full(self) -> bool:
-        """Whether this is as much as is taken in at once."""
-        return self._rows >= STEP_ROWS or self._bytes >= STEP_BYTES
-
-    def taken(self) -> list[Incoming]:
-        """Return what is held, and hold nothing."""
-        items, self._items, self._rows, self._bytes = self._items, [], 0, 0
-        return items
-
-
 def _kept(place: Place) -> bytes:
     return msgspec.json.encode(place)
+
+
+def _enough(held: Held) -> bool:
+    return held.pieces >= LOOK_ROWS or held.late

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anchord.adapters.sources.folder import identities, shown
+from anchord.adapters.sources.held import Held
 from anchord.adapters.sources.inputs import items_of
 from anchord.adapters.sources.kinds import Kind, kind_of
 from anchord.adapters.sources.readers import Piece
 from anchord.adapters.sources.streams import HEAD, READ_ERRORS, why
 from anchord.adapters.sources.watched_scan import Found, Mark, Scan
-from anchord.adapters.sources.weight import weight
 from anchord.core.model import Incoming, Record, Rejection, Scheme
 from anchord.errors import TransientError
 from anchord.ports.source import Step
@@ -32,9 +32,7 @@ from anchord.ports.source import Step
 STEP_ITEMS = 2_000
 """Files, or records in them, that are taken in at once."""
 STEP_BYTES = 16 * 1024 * 1024
-"""Bytes of input in one step, before its last file."""
-LOOK_BYTES = 8 * 1024 * 1024 * 1024
-"""Bytes read after which a pass goes on; the next one reads further."""
+"""Bytes of what they hold."""
 _PIECE = 1024 * 1024
 _PART = 256 * _PIECE
 """Bytes of a big file that are hashed before others get a turn."""
@@ -78,18 +76,17 @@ class WatchedFolder:
         """Yield files that came or changed since the cursor, oldest first."""
         scan = Scan(self._folder, Mark.read(cursor, self._folder), identities(self._skip))
         found = scan.oldest((now - self._settle_s) * 1_000_000_000)
-        mark, held = scan.mark, _Held()
+        mark, held = scan.mark, Held(STEP_ITEMS, STEP_BYTES)
         for one in found:
             for item in self._read(one):
                 if item is not None:
                     held.put(item)
                 if item is None or held.full:
                     yield Step(items=held.taken())  # within a file is no place to stop
-            held.count(one.size)
+            held.count()
             mark = mark.after(one)
             if held.full:
-                pause = held.read >= LOOK_BYTES
-                yield Step(items=held.taken(), cursor=mark.written(), pause=pause)
+                yield Step(items=held.taken(), cursor=mark.written(), pause=held.late)
         if found or scan.changed:
             yield Step(items=held.taken(), cursor=mark.written(), pause=scan.more)
         if scan.trouble is not None:
@@ -120,36 +117,6 @@ class WatchedFolder:
             return
         except READ_ERRORS as error:
             yield Rejection(where=piece.where, line=None, reason=why(error))
-
-
-class _Held:
-    """What was read and not taken in yet."""
-
-    def __init__(self) -> None:
-        self._items: list[Incoming] = []
-        self._bytes = self._files = 0
-        self.read = 0
-        """Bytes read in this look."""
-
-    def put(self, item: Incoming) -> None:
-        self._items.append(item)
-        self._bytes += weight(item)
-
-    def count(self, size: int) -> None:
-        """Count a file that was read to its end."""
-        self.read += size
-        self._files += 1
-
-    @property
-    def full(self) -> bool:
-        """Whether this is as much as is taken in at once."""
-        much = len(self._items) >= STEP_ITEMS or self._bytes >= STEP_BYTES
-        return much or self._files >= STEP_ITEMS
-
-    def taken(self) -> list[Incoming]:
-        """Return what is held, and hold nothing."""
-        items, self._items, self._bytes, self._files = self._items, [], 0, 0
-        return items
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -19,7 +19,7 @@ from support.postgres import Cluster
 from support.sourcing import PAPERS, Database, digests, record_text, sha, to_the_end
 from support.stores import server
 
-from anchord.adapters.sources import sql
+from anchord.adapters.sources import held, sql
 from anchord.adapters.sources.sql import SqlOptions, SqlSource
 from anchord.core.model import Document, Record, Rejection
 from anchord.engine import receiving
@@ -363,3 +363,14 @@ def test_a_server_that_goes_away_in_the_middle_costs_reading_on(parts, monkeypat
         assert 100 <= looked.received.new < 1000
         to_the_end(parts, source, NOW + 60)
     assert digests(parts) == wanted(range(1, 1001))
+
+
+def test_a_slow_database_gives_way_to_the_rest_of_a_pass(small, parts, monkeypatch):
+    monkeypatch.setattr(held, "STEP_S", -1.0)
+    monkeypatch.setattr(held, "LOOK_S", -1.0)
+    small.fill([1, 2, 3])
+    source, looks = small.source(), []
+    for _ in range(5):
+        looked = receiving.look(parts, source, NOW)
+        looks.append((looked.received.new, looked.paused))
+    assert looks == [(1, True), (1, True), (1, True), (0, False), (0, False)]
