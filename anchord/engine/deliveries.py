@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from anchord.ports.store import Store
 
 
+TOGETHER_BYTES = 32 << 20
+"""Documents are made until they are this long together: bundles can be megabytes each."""
+
+
 class Desk:
     """Makes deliveries of rows; what neighbours share is read once a call.
 
@@ -38,20 +42,27 @@ class Desk:
         self._store, self._keyring, self._wants = store, keyring, wants
 
     def prepare(self, rows: Sequence[SignedRow]) -> dict[int, Delivery]:
-        """Return the deliveries of rows in ledger order, by row.
+        """Return deliveries by row: of all rows, or of as many of the first as are not too long.
+
+        Args:
+            rows: in ledger order.
 
         Raises:
             LedgerError: an event does not recompute.
             FatalError: record, batch or proof do not belong together.
         """
         records = self._store.lookup.records(list({row.record_id for row in rows}))
-        found = {}
+        found: dict[int, Delivery] = {}
+        size = 0
         for run in _runs(rows):
             series = self._store.ledger.get_series(run[0].series_id)
             facet = self._facet(series)
             for row, document in self._documents(series, run):
                 record = records[row.record_id]
                 found[row.seq] = _delivery(record, series, row, facet, document)
+                size += len(document)
+                if size > TOGETHER_BYTES:
+                    return found
         return found
 
     def _facet(self, series: Series) -> str:

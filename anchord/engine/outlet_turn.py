@@ -194,6 +194,8 @@ class Turn:
         to_go = [row for row in wanted if row.record_id not in held]
         prepared = self._desk.prepare(to_go)
         passed = {row.seq for row in rows} - {row.seq for row in wanted}
+        if len(prepared) < len(to_go):
+            rows = [row for row in rows if row.seq <= max(prepared)]
         for group in self._groups(rows, prepared):
             if time.monotonic() > self._ends:
                 return

@@ -18,7 +18,7 @@ from support.passes import bare, numbered
 from support.workplace import sample
 
 from anchord.core.bundle import read_bundle
-from anchord.engine import delivering, outlet_turn
+from anchord.engine import deliveries, delivering, outlet_turn
 from anchord.engine.delivering import deliver, next_moment
 from anchord.engine.outlet_turn import PARK_AFTER, STUBBORN_AFTER
 from anchord.errors import (
@@ -91,6 +91,17 @@ def test_every_event_arrives_whole_once_and_in_the_order_of_the_ledger(world):
     assert next_moment(go.parts, go.clock.now()) is None
     go(60, times=3)
     assert outlet.calls == calls
+
+
+@pytest.mark.parametrize("wants", ["event", "bundle"])
+def test_documents_that_are_long_go_a_few_at_a_time(world, monkeypatch, wants):
+    monkeypatch.setattr(deliveries, "TOGETHER_BYTES", 5_000)
+    outlet = FakeOutlet(wants=wants, at_once=64)
+    go = world(outlet)
+    go.add(bare(20))
+    go()
+    assert outlet.rows == list(range(1, 21))
+    assert outlet.calls > 2
 
 
 def test_withdrawals_tell_what_they_are_about(world):
@@ -259,6 +270,7 @@ def test_a_lost_answer_makes_events_arrive_twice_and_none_be_left_out(world):
 # ---------------------------------------------------------------------- one bad record
 
 
+@pytest.mark.both_stores
 def test_one_bad_record_holds_up_its_own_events_and_no_others(world):
     outlet = FakeOutlet()
     outlet.refuses = lambda one: one.record.id == 2
