@@ -9,7 +9,7 @@ from support import stored_place as storing
 from support.check_ledger import check_all_anchored
 from support.workplace import Workplace, sample
 
-from anchord.core.model import BatchState
+from anchord.core.model import Adoption, BatchState
 from anchord.core.storage import CaptureState, FileState
 from anchord.engine.parking import SET_ASIDE
 from anchord.errors import NetworkError
@@ -90,6 +90,26 @@ def test_a_parked_batch_with_its_path_is_not_checked(place: Workplace) -> None:
     assert place.step(100_000).anchored == 0
     place.run("retry", "1")
     assert place.step(1).anchored == 1
+
+
+def test_a_path_that_others_wait_for_wakes_no_parked_batch(place: Workplace) -> None:
+    """The same commitment stands in a proof that was brought: it is asked for, for that one."""
+    place.add(sample(1), sample(2))
+    place.step()
+    out = place.folder / "one.ots"
+    assert place.run("export", sample(1).digest.hex(), "-o", str(out)).exit_code == 0
+    place.add(Adoption(record=sample(1), ots=out.read_bytes()))
+    place.run("park", "1", *REASON)
+    place.mine()
+    assert place.step(100_000).anchored == 1
+    assert (state_of(place), state_of(place, 2)) == (BatchState.PARKED, BatchState.ANCHORED)
+    with place.app() as app:
+        moment, parked = app.store.counts.next_moment(), app.store.batches.get(1)
+    assert parked.next_check_at is not None, "its path has come, and is kept"
+    assert moment != parked.next_check_at
+    place.run("retry", "1")
+    assert place.step(1).anchored == 1
+    assert state_of(place) is BatchState.ANCHORED
 
 
 def test_wait_does_not_wait_for_parked_work_and_doctor_does_not_mind_it(place: Workplace) -> None:

@@ -86,12 +86,13 @@ class Tokens:
             connection.execute(sa.update(tokens).where(mine).values(values))
 
     def _many(self, where: sa.ColumnElement[bool]) -> list[StoredToken]:
-        query = sa.select(tokens).where(where).order_by(tokens.c.batch_id, tokens.c.url)
+        # Sorted here: asked for in this order, SQLite would read the table along its key instead.
         with self._database.reading() as connection:
-            return [
+            found = [
                 StoredToken(**{n: getattr(row, n) for n in StoredToken.__struct_fields__})
-                for row in connection.execute(query)
+                for row in connection.execute(sa.select(tokens).where(where))
             ]
+        return sorted(found, key=lambda token: (token.batch_id, token.url))
 
 
 def intend_tokens(connection: sa.Connection, batch_id: int, urls: Sequence[str], now: int) -> None:
