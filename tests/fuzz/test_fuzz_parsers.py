@@ -13,7 +13,7 @@ import pytest
 from support.fuzzing.engine import Fault, Target, feed, grow, run
 from support.fuzzing.targets import TARGETS
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "0.4"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "0.3"))
 """For each of about 70 parsers."""
 LONG = 1 << 16
 
