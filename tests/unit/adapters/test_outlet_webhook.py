@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -270,3 +271,21 @@ def test_a_secret_without_its_prefix_is_the_same_secret(secret: Path) -> None:
     with ScriptedServer(always(OK)) as server:
         opened(server.url, secret).hand_over([delivery(1)])
     verified(server.asked[0])
+
+
+def test_what_the_documents_show_receivers_verifies_what_is_posted(secret: Path) -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs/operations.md").read_text("utf-8")
+    shown = text[text.index("def verify(headers, body, secret)") :].partition("```")[0]
+    names: dict[str, Any] = {"base64": base64, "hmac": hmac, "time": time}
+    exec(shown, names)  # noqa: S102 - our own document
+    clock = FakeClock(int(time.time()))
+    with ScriptedServer(always(OK)) as server:
+        outlet = WebhookOutlet("hook", server.url, secret, Client(5.0), clock)
+        outlet.hand_over([delivery(1)])
+        clock.advance(-600)
+        outlet.hand_over([delivery(2)])
+    fresh, old = server.asked
+    assert names["verify"](fresh.headers, fresh.body, text_of(KEY))
+    assert not names["verify"](fresh.headers, fresh.body, text_of(OLD_KEY))
+    assert not names["verify"](fresh.headers, fresh.body + b" ", text_of(KEY))
+    assert not names["verify"](old.headers, old.body, text_of(KEY))
