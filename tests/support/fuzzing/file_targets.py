@@ -9,6 +9,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 from anchord.adapters.archives import item_messages
@@ -161,13 +162,24 @@ _PLACES = (
 )  # fmt: skip
 
 
-def _audited(data: bytes) -> None:
-    """A tree in which every file that means something is these bytes; findings are values."""
+@cache
+def _tree_root() -> Path:
+    """Return a folder in which all places are names of one file."""
     root = samples.scratch() / "tree"
     for place in _PLACES:
         path = root / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        if place == _PLACES[0]:
+            path.write_bytes(b"")
+        else:
+            path.hardlink_to(root / _PLACES[0])
+    return root
+
+
+def _audited(data: bytes) -> None:
+    """A tree in which every file that means something is these bytes; findings are values."""
+    root = _tree_root()
+    (root / _PLACES[0]).write_bytes(data)
     options = AuditOptions(now=START)
     audit_tree(FolderTree(root), KEYRING, (), _view(), options, lambda _what, _done, _total: None)
 
