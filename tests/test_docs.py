@@ -26,6 +26,7 @@ from support.protocol_examples import EXAMPLE_KEY
 import anchord
 from anchord.app import archive_config as archive_settings
 from anchord.app import config as settings
+from anchord.app import outlet_config as outlet_settings
 from anchord.app.cli.main import COMMANDS
 from anchord.sandbox.run import Sandbox
 
@@ -172,7 +173,7 @@ def test_operations_lists_every_key() -> None:
 
 
 def test_every_key_is_documented_where_it_is_defined() -> None:
-    files = (settings.__file__, archive_settings.__file__)
+    files = (settings.__file__, archive_settings.__file__, outlet_settings.__file__)
     nodes = [node for file in files for node in ast.parse(Path(file).read_text("utf-8")).body]
     missing = []
     for node in nodes:
