@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from msgspec.structs import replace
 from support.fake_wayback import refusal
 from support.parties import FakeSigner
 from support.storing_captures import DAY, CaptureShop, papers
 
+from anchord.adapters.store.schema import captures
 from anchord.core.capture import moment_of, stamp_of
 from anchord.core.storage import CaptureState
 from anchord.core.wayback import Existing, IndexPage, IndexRow
@@ -149,10 +151,8 @@ def test_a_loss_withdraws_the_captures_own_event_and_no_other(
     one, two = shop.all()
     assert (one.state, two.state) == (CaptureState.STORED, CaptureState.STORED)
     with shop.parts.store._engine.begin() as connection:  # type: ignore[attr-defined]
-        connection.exec_driver_sql(
-            "UPDATE captures SET series_id = ?",
-            ((two.series_id if other == 1 else one.series_id),),
-        )
+        named = two.series_id if other == 1 else one.series_id
+        connection.execute(sa.update(captures).values(series_id=named))
     shop.archive.held.clear()
     with pytest.raises(FatalError, match="about something else"):
         shop.run_for(5 * DAY)

@@ -8,12 +8,15 @@ import pytest
 from support.check_ledger import check_all_anchored
 from support.parties import FakeCalendar, FakeChain, make_parts
 from support.passes import Passes, bare, numbered
+from support.stores import address
 
 from anchord.adapters.store.sql import SqlStore
 from anchord.core import event
 from anchord.engine import ledger, stages
 from anchord.engine.stages import STAGES
 from anchord.errors import StoreBusyError, TransientError
+
+pytestmark = pytest.mark.both_stores
 
 
 def rows(store):
@@ -32,7 +35,7 @@ class World:
         folder.mkdir()
         self.calendar, self.chain = FakeCalendar(), FakeChain()
         self.parts = make_parts(folder, calendars=[self.calendar], headers=[self.chain])
-        self.url = f"sqlite:///{folder / 'anchord.db'}"
+        self.url = address(folder)
         self.go = Passes(self.parts, self.chain)
 
     def stage_by_stage(self, advance_s=0):

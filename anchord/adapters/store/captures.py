@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store import due
-from anchord.adapters.store.connection import Database, insert_many
+from anchord.adapters.store.connection import Database, insert_many, one_of
 from anchord.adapters.store.lanes import put as put_lanes
 from anchord.adapters.store.ledger import cut_series, insert_series
 from anchord.adapters.store.schema import batches
@@ -234,7 +234,7 @@ def _fresh(connection: sa.Connection, found: Sequence[NewCapture]) -> list[NewCa
     for begin in range(0, len(ids), _LOOKUP):
         part = ids[begin : begin + _LOOKUP]
         query = sa.select(table.c.record_id, table.c.role)
-        for key in connection.execute(query.where(table.c.record_id.in_(part))):
+        for key in connection.execute(query.where(one_of(connection, table.c.record_id, part))):
             by_key.pop(tuple(key), None)
     return [new for new in found if by_key.get((new.record_id, new.role)) is new]
 

@@ -126,6 +126,15 @@ def select_in(
     return connection.exec_driver_sql(where, tuple(values)).all()
 
 
+def one_of(
+    connection: sa.Connection, column: sa.Column[Any], values: Sequence[Any]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a column is one of many values."""
+    if connection.dialect.name == "postgresql":
+        return among(column, values)
+    return column.in_(list(values))
+
+
 def insert_one(connection: sa.Connection, table: sa.Table, **values: Any) -> int:
     """Insert one row and return the number the database gave it."""
     key = connection.execute(sa.insert(table).values(values)).inserted_primary_key

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.connection import one_of
 from anchord.adapters.store.ledger import chained, to_row
 from anchord.adapters.store.records import to_record
 from anchord.adapters.store.schema import (
@@ -92,9 +93,10 @@ class Lookup:
         order: sa.Column[Any] | None = None,
     ) -> Iterator[Any]:
         for start in range(0, len(ids), _AT_ONCE):
-            query = select.where(column.in_(list(ids[start : start + _AT_ONCE])))
-            if order is not None:
-                query = query.order_by(order)
+            some = ids[start : start + _AT_ONCE]
             with self._database.reading() as connection:
+                query = select.where(one_of(connection, column, some))
+                if order is not None:
+                    query = query.order_by(order)
                 rows = list(connection.execute(query))
             yield from rows

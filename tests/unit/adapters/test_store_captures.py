@@ -20,6 +20,8 @@ from anchord.errors import FatalError
 WAITING, SENDING, STORED = CaptureState.WAITING, CaptureState.SENDING, CaptureState.STORED
 STATES = list(CaptureState)
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
@@ -98,6 +100,7 @@ def test_a_claim_is_made_whole_or_not_at_all(store):
     assert store.storage.captures.unclaimed() == (1, 0, 5)
 
 
+@pytest.mark.both_stores(False)
 def test_looking_for_unclaimed_members_reads_only_batches_that_have_some(store):
     found = plans(store, store.storage.captures.unclaimed)
     assert any("ix_batches_unclaimed" in step for step in found)
@@ -196,6 +199,7 @@ def test_questions_are_answered_as_by_looking_at_every_row(stores, found, states
             assert table.count(state, limit) == min(count, limit)
 
 
+@pytest.mark.both_stores(False)
 def test_what_is_due_is_read_in_order_however_much_waits(store):
     table = store.storage.captures
     claim(store, *(new_capture(n) for n in range(1, 2001)))
@@ -212,6 +216,7 @@ def test_what_is_due_is_read_in_order_however_much_waits(store):
         assert not any("TEMP B-TREE" in step for step in found), found
 
 
+@pytest.mark.both_stores(False)
 def test_the_oldest_in_a_state_are_found_by_index_alone(store):
     claim(store, *(new_capture(n) for n in range(1, 2001)))
     found = plans(store, lambda: store.storage.captures.in_state({WAITING}, 3))
@@ -356,6 +361,7 @@ def test_an_event_that_was_appended_cannot_be_cut_away(store):
     assert table.get(1).series_id == 1, "it is live until it is withdrawn"
 
 
+@pytest.mark.both_stores(False)
 def test_the_series_of_a_big_batch_are_read_by_type(store):
     claim(store, *(new_capture(n) for n in (1, 2, 3)))
     table = store.storage.captures

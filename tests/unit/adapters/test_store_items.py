@@ -45,6 +45,8 @@ from anchord.errors import FatalError
 
 PACKED, STORED, GONE = FileState.PACKED, FileState.STORED, FileState.GONE
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
@@ -111,6 +113,7 @@ def test_an_old_batch_is_packed_without_a_block_unless_it_is_parked(store):
     assert items.packable(NOW + 1) == [(2, 0, 3, NOW)]
 
 
+@pytest.mark.both_stores(False)
 def test_looking_for_packable_batches_reads_only_those_with_members_left(store):
     found = plans(store, lambda: store.storage.items.packable(NOW))
     assert any("ix_batches_unpacked" in step for step in found), found
@@ -219,6 +222,7 @@ def test_the_newest_file_of_a_member_is_one_that_is_there(store):
     assert items.file_of(1, 3) == second, "the newest of those that are gone"
 
 
+@pytest.mark.both_stores(False)
 def test_a_members_file_is_found_without_reading_all_stretches(store):
     pack(store, bundles("a.zip", (1, 0, 4)))
     found = plans(store, lambda: store.storage.items.file_of(1, 3))
@@ -477,6 +481,7 @@ def test_a_capture_just_behind_a_stored_stretch_is_not_counted_as_in_it(store):
     assert (counts.by_capture, counts.by_item, counts.by_both) == (2, 2, 1)
 
 
+@pytest.mark.both_stores(False)
 def test_counting_both_goes_from_each_capture_straight_to_its_stretch(store):
     store.storage.captures.claim(1, 5, [new_capture(1)], NOW)
     found = store.storage.captures.get(1)

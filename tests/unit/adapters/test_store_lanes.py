@@ -30,6 +30,8 @@ LANES = st.builds(
     changed_at=MOMENTS,
 )
 
+pytestmark = pytest.mark.both_stores
+
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):

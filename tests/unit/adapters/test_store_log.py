@@ -8,9 +8,12 @@ import msgspec
 import pytest
 from support.parties import open_store
 
+from anchord.adapters.store.connection import insert_many
+from anchord.adapters.store.schema import checkpoints, events
 from anchord.errors import FatalError
 from anchord.ports.log import StoredCheckpoint
 
+pytestmark = pytest.mark.both_stores
 ROWS = 20
 
 
@@ -25,7 +28,7 @@ def store(tmp_path):
         (n, n, 1, 0, digest(n), digest(n) + digest(-n), bytes(32)) for n in range(1, ROWS + 1)
     ]
     with found._engine.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        insert_many(connection, events, events.c.keys(), values)
     yield found
     found.close()
 
@@ -108,10 +111,8 @@ def test_checkpoints_come_back_whole_and_in_order(store):
 def test_more_checkpoints_than_one_question_asks_for_all_come(store):
     rows = [(n, bytes(32), b"n", "key", 1) for n in range(1, 2050)]
     with store._engine.begin() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO checkpoints (size, root, note, key_id, created_at) VALUES (?, ?, ?, ?, ?)",
-            rows,
-        )
+        names = ("size", "root", "note", "key_id", "created_at")
+        insert_many(connection, checkpoints, names, rows)
     assert [one.size for one in store.log.checkpoints()] == [row[0] for row in rows]
 
 
@@ -133,6 +134,7 @@ def test_a_tile_is_never_written_twice(store):
     assert store.log.nodes(1, 0, 1) == digest(1)
 
 
+@pytest.mark.both_stores(False)
 def test_a_checkpoint_that_is_text_is_told_as_damage(store):
     store.log.add(checkpoint(7), [])
     execute(store, "UPDATE checkpoints SET note = 'text'")
