@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import logging
 import os
 import tarfile
@@ -24,6 +25,7 @@ from anchord.adapters.http import Client
 from anchord.adapters.outputs.tree_files import compare
 from anchord.adapters.signers.keyring import load_keyring
 from anchord.app import audit_targets
+from anchord.app.cli.ledger_proof import verify_files
 from anchord.app.config import load
 from anchord.core import cms, stricttoml, tsa
 from anchord.core.bundle import MAX_BUNDLE_BYTES
@@ -183,6 +185,18 @@ def test_whoever_reads_a_file_says_how_much_at_most() -> None:
                 if name in ("read_bytes", "read_text") or (endless and not ours):
                     found.add(path.relative_to(ROOT).as_posix())
     assert {name for name in found if not name.startswith("sandbox/")} <= set(WHOLE)
+
+
+def test_many_proofs_against_many_events_are_not_tried_one_by_one(tmp_path: Path) -> None:
+    event = json.loads(samples.events()[0])
+    events = [
+        {**event, "created_at": f"2024-08-01T11:{n // 60:02}:{n % 60:02}Z"} for n in range(200)
+    ]
+    record = json.loads(samples.bundles()[0])
+    (tmp_path / "bundle").write_text(json.dumps({**record, "events": events}))
+    (tmp_path / "proofs").write_bytes(samples.log_proof() * 200)
+    with pytest.raises(RefusedError, match="one bundle at a time"):
+        verify_files(tmp_path / "proofs", tmp_path / "bundle", [samples.VERIFIER])
 
 
 # ---------------------------------------------------------------------- archives

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"[0-9]{1,19}", re.ASCII)
 _START = (tlog_proof.HEADER + "\n").encode("ascii")
 _MAX_CHECKPOINT = 1_000_000
+_MOST_TRIES = 20_000
+"""Each proof is tried with each event, a signature every time: some seconds, whatever comes."""
 
 
 def verify_files(proof: Path, file: Path, verifiers: Sequence[Verifier]) -> dict[str, Any]:
@@ -48,6 +50,11 @@ def verify_files(proof: Path, file: Path, verifiers: Sequence[Verifier]) -> dict
     if not raw.startswith(_START):
         raise RefusedError(f"{proof} is no tlog-proof: expected the line {tlog_proof.HEADER!r}")
     parts = [_START + part for part in raw.split(_START)[1:]]
+    if len(parts) * len(leaves) > _MOST_TRIES:
+        raise RefusedError(
+            f"{proof} holds {len(parts):,} proofs and {file} {len(leaves):,} events: expected "
+            "those of one record; check one bundle at a time"
+        )
     return {"events": [_verified(tlog_proof.parse(part), leaves, verifiers) for part in parts]}
 
 
