@@ -9,7 +9,7 @@ from support.postgres import Cluster
 
 from anchord.sandbox.run import Sandbox
 
-LEASE_S = 4.0
+LEASE_S = 8.0
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from anchord.app.wiring import open_app
 from anchord.core.model import Record, Scheme
 from anchord.sandbox.run import Sandbox
 
-LEASE_S = 4.0
+LEASE_S = 8.0
 
 
 def records(count: int, name: object) -> list[Record]:
@@ -110,7 +110,7 @@ def slow(config: Path, seconds: int) -> None:
 
 
 def healed(config: Path) -> None:
-    assert healed(config).code == 0
+    assert anchord("sandbox", "fault", "--clear", config=config).code == 0
 
 
 def in_hand(fleet: Fleet, stage: str) -> int | None:
@@ -142,7 +142,7 @@ def again_s(fleet: Fleet, stage: str, since: float) -> float:
 
 def test_a_worker_killed_in_a_stage_costs_at_most_its_lease(sandbox: Sandbox, config: Path) -> None:
     with Fleet(config, 2) as fleet:
-        slow(config, 8)
+        slow(config, 9)
         add(config, 10, "slow")
         place = caught(fleet, "submit")
         worker = fleet.workers[place]
@@ -160,7 +160,7 @@ def test_a_worker_that_sleeps_past_its_lease_wakes_up_without_its_rights(
     sandbox: Sandbox, config: Path
 ) -> None:
     with Fleet(config, 2) as fleet:
-        slow(config, 3)
+        slow(config, 5)
         add(config, 10, "slow")
         worker = fleet.workers[caught(fleet, "submit")]
         moment = time.monotonic()

@@ -16,7 +16,7 @@ from support.running import anchord
 from anchord.app.wiring import open_app
 from anchord.sandbox.run import Sandbox
 
-LEASE_S = 4.0
+LEASE_S = 8.0
 
 
 def stored(config: Path) -> int:

@@ -197,8 +197,16 @@ class Fleet:
         return [
             (about, pids)
             for about, pids in handings.items()
-            if any(pid not in self.deaths for pid in pids[:-1])
+            if any(pid not in self.deaths and pid not in self._cut_off() for pid in pids[:-1])
         ]
+
+    def _cut_off(self) -> set[int]:
+        """Return workers whose sessions the others ended: a machine under load is late, too."""
+        return {
+            worker.pid
+            for worker in (*self.workers, *self.gone)
+            if any("terminating connection" in line for line in worker.lines)
+        }
 
     def meetings(self) -> list[tuple[Stretch, Stretch]]:
         """Return stages that ran twice at once: two workers had one claim."""
@@ -206,7 +214,8 @@ class Fleet:
         found = []
         for one in self.stretches():
             before = running.get(one.stage)
-            if before is not None and self._end(before) > one.began:
+            met = before is not None and self._end(before) > one.began
+            if met and before is not None and before.pid not in self._cut_off():
                 found.append((before, one))
             if before is None or self._end(one) > self._end(before):
                 running[one.stage] = one
