@@ -59,16 +59,17 @@ class Event(msgspec.Struct, frozen=True, order=True):
 def draw(days: int, records: int, seed: int, *, postgres: bool) -> list[Event]:
     """Return all events of so many days, in order.
 
-    In the middle fifth of the days nothing is killed, so that one process lives long enough for
-    what it holds to be compared; everything else goes on going wrong.
+    In the middle fifth of the days nothing is killed and no disk is full, which ends a process, so
+    that one lives long enough for what it holds to be compared; all else goes on going wrong.
     """
     chances = random.Random(seed)
     events: list[Event] = [*_records(days, records, chances), *_blocks(days, chances)]
     for day in range(days):
         events += _services(day, chances)
-        events += _disks(day, chances, postgres=postgres)
+        gentle = day in calm(days)
+        events += _disks(day, chances, postgres=postgres, gentle=gentle)
         events += _operator(day, chances)
-        if not days * 2 // 5 <= day < days * 3 // 5 or days < 5:
+        if not gentle:
             events += _deaths(day, chances)
         events.append(Event((day + 1) * DAY_S - 1, "evening", {"day": day + 1}))
     return sorted(events, key=lambda event: event.at)
@@ -130,9 +131,9 @@ def _spell(
         yield Event(at + hours * _HOUR_S, "heal", {"service": service})
 
 
-def _disks(day: int, chances: random.Random, *, postgres: bool) -> Iterator[Event]:
-    for name, share in (("full", 0.5), ("read_only", 0.5)):
-        if chances.random() < share:
+def _disks(day: int, chances: random.Random, *, postgres: bool, gentle: bool) -> Iterator[Event]:
+    for name in ("read_only",) if gentle else ("full", "read_only"):
+        if chances.random() < 0.5:
             at = _moment(day, chances)
             yield Event(at, name, {"on": True})
             yield Event(at + chances.uniform(0.5, 2) * _HOUR_S, name, {"on": False})
