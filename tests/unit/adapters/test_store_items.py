@@ -304,6 +304,7 @@ class Packing(RuleBasedStateMachine):
         assert all(self.items.file_of(*key) == files[0] for key, files in holders.items())
 
 
+@pytest.mark.both_stores(False)
 def test_every_member_is_in_one_file_however_packing_is_cut(stores):
     Packing.stores = stores
     run_state_machine_as_test(
