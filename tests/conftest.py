@@ -6,8 +6,13 @@ import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 from support.shared import SHARED
+
+# Machines are noisy: what takes too long is measured in benchmarks/, as ratios.
+hypothesis.settings.register_profile("anchord", deadline=None)
+hypothesis.settings.load_profile("anchord")
 
 pytest_plugins = ["support.skips", "support.both_stores"]
 
