@@ -6,11 +6,11 @@ import threading
 import time
 
 import pytest
+from support.passes import bare
 from support.stores import POSTGRES, keep_in, made, server
 
 from anchord.adapters.store.sql import SqlStore
 from anchord.errors import StoreBusyError
-from support.passes import bare
 
 KILL = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
@@ -75,9 +75,14 @@ def test_who_is_patient_gets_the_right_when_it_comes_free(two):
 
 def test_who_lost_the_right_writes_no_more_and_can_take_it_again(two):
     one, other = two
-    with pytest.raises(StoreBusyError), one.exclusive():
-        cut(one)
-        one.add(bare(1), 1)
+
+    def lose() -> None:
+        with one.exclusive():
+            cut(one)
+            one.add(bare(1), 1)
+
+    with pytest.raises(StoreBusyError):
+        lose()
     with other.exclusive():
         assert other.records.waiting()[0] == 0
         other.add(bare(1), 1)
@@ -87,14 +92,19 @@ def test_who_lost_the_right_writes_no_more_and_can_take_it_again(two):
 
 def test_who_lost_the_right_and_finds_its_way_back_still_writes_nothing(two):
     one, other = two
-    with pytest.raises(StoreBusyError), one.exclusive():
-        cut(one)
-        with pytest.raises(StoreBusyError):
-            one.add(bare(1), 1)
-        assert one.records.waiting()[0] == 0, "reading goes on, on a session of its own"
-        with other.exclusive():
-            other.add(bare(2), 1)
-        one.add(bare(3), 1)
+
+    def go_on() -> None:
+        with one.exclusive():
+            cut(one)
+            with pytest.raises(StoreBusyError):
+                one.add(bare(1), 1)
+            assert one.records.waiting()[0] == 0, "reading goes on, on a session of its own"
+            with other.exclusive():
+                other.add(bare(2), 1)
+            one.add(bare(3), 1)
+
+    with pytest.raises(StoreBusyError):
+        go_on()
     assert other.records.waiting()[0] == 2
 
 
