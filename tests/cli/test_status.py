@@ -18,7 +18,7 @@ from anchord.errors import NetworkError
 
 KEYS = {
     "now", "records", "events", "oldest_waiting_at", "oldest_waiting_s", "next_attempt", "waits",
-    "not_asked", "calendars", "authorities", "headers", "parked", "stored",
+    "not_asked", "calendars", "authorities", "headers", "parked", "stored", "workers",
 }  # fmt: skip
 
 
