@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 """Stands for NUL in texts, which PostgreSQL does not take."""
 SPACE = 0x616E6368
 """First number of anchord's advisory locks; the second is made of the schema and the right."""
+_TOKEN = secrets.token_hex(4)
 _WRITING_WAITS_S = 30
 _WRITING_IDLES_S = 60
 """A writer that stops in the middle, as a machine that sleeps does, holds up others this long."""
@@ -109,8 +111,20 @@ def session_arguments(url: sa.URL) -> dict[str, int | str]:
 
 
 def application_name() -> str:
-    """Return how this process names itself to the server, which keeps 63 bytes of it."""
-    return f"anchord {os.getpid()} {platform.node() or '?'}"
+    """Return how this process names itself to the server, which keeps 63 bytes of it.
+
+    Containers on one machine may share its name, and each have a process 1: a few random digits
+    keep their sessions apart.
+    """
+    return f"anchord {os.getpid()} {_TOKEN} {platform.node() or '?'}"
+
+
+def process_named(application: str | None) -> tuple[int | None, str | None]:
+    """Return process number and machine that `application_name` said; None where it did not."""
+    words = (application or "").split(" ", 3)
+    if len(words) < 4 or words[0] != "anchord" or not words[1].isdigit():
+        return None, None
+    return int(words[1]), words[3]
 
 
 def _connected(driver: Any, _record: Any) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import mapped_errors
-from anchord.adapters.store.postgres import SPACE
+from anchord.adapters.store.postgres import SPACE, process_named
 from anchord.adapters.store.serving import Owner
 from anchord.core.moment import utc
 from anchord.errors import StoreBusyError
@@ -181,6 +181,5 @@ def _owner(connection: sa.Connection, right: str) -> Owner | None:
     row = connection.execute(_OWNER, {"space": SPACE, "right": right}).first()
     if row is None:
         return None
-    _, _, rest = str(row.application_name).partition(" ")
-    pid, _, host = rest.partition(" ")
-    return Owner(int(pid) if pid.isdigit() else 0, host or str(row.client_addr), utc(row.since))
+    pid, host = process_named(row.application_name)
+    return Owner(pid or 0, host or str(row.client_addr), utc(row.since))

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from anchord.adapters.store.postgres import process_named
 from anchord.app.fleet.address import connection_arguments
 from anchord.app.fleet.tending import WORKERS
 from anchord.core.moment import utc
@@ -66,11 +67,10 @@ def workers(url: str) -> list[Worker]:
 
 def _worker(row: tuple[Any, ...]) -> Worker:
     number, name, address, since, silent_s, duties = row
-    _, _, rest = str(name or "").partition(" ")
-    pid, _, host = rest.partition(" ")
+    pid, host = process_named(name)
     return Worker(
         id=number,
-        pid=int(pid) if pid.isdigit() else None,
+        pid=pid,
         host=host or address,
         since=None if since is None else utc(since),
         silent_s=round(max(silent_s, 0.0), 1),

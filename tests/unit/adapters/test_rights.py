@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -240,3 +241,19 @@ def test_a_password_that_is_wrong_wants_a_person_and_is_not_shown(cluster):
     with pytest.raises(ConfigError) as caught:
         SqlStore(address)
     assert "very-secret" not in str(caught.value)
+
+
+def test_a_process_is_known_by_more_than_its_number_and_machine():
+    from anchord.adapters.store.postgres import application_name, process_named
+
+    name = application_name()
+    assert process_named(name[:63])[0] == os.getpid()
+    assert process_named("anchord 12 x my long host") == (12, "my long host")
+    for other in (None, "", "psql", "anchord", "anchord x y z", "anchord 12"):
+        assert process_named(other) == (None, None)
+    told = subprocess.run(
+        [sys.executable, "-c", "from anchord.adapters.store import postgres as p; print(p._TOKEN)"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    assert told
+    assert told not in name
