@@ -150,7 +150,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.soak", description=__doc__)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--records", type=int, default=50_000)
-    parser.add_argument("--captured", type=float, default=0.4, help="share of records with a page")
+    parser.add_argument("--captured", type=float, default=0.3, help="share of records with a page")
     parser.add_argument("--store", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", type=Path, help="keep everything here")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from benchmarks.soak.trouble import Event
     from benchmarks.soak.world import World
 
-BEAT_S = 600
+BEAT_S = 900
 """Virtual seconds from one look of the service to the next."""
 _BLOCK_S = 600
 _SAY_S = 15.0
