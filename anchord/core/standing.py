@@ -54,6 +54,18 @@ class Completeness(msgspec.Struct, frozen=True, kw_only=True):
     """(day, records not anchored, records not stored) at the end of each day there was a change."""
 
 
+class TallyParts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a tally holds, as values that can be written down."""
+
+    records: int
+    sound: int
+    states: tuple[tuple[str, str, int], ...]
+    groups: tuple[tuple[str, str, str, int], ...]
+    ages: dict[str, int]
+    days: tuple[tuple[str, int, int], ...]
+    oldest: dict[str, int]
+
+
 EDGES = ((3_600, "1 h"), (21_600, "6 h"), (DAY_S, "24 h"), (7 * DAY_S, "7 d"), (30 * DAY_S, "30 d"))
 OLDER = "older"
 UNDATED = "unknown"
@@ -123,6 +135,30 @@ class Tally:
         self._days.update(other._days)
         for facet, at in other._oldest.items():
             self._oldest[facet] = min(at, self._oldest.get(facet, at))
+
+    def parts(self) -> TallyParts:
+        """Return what was counted so far, to be written down."""
+        return TallyParts(
+            records=self._records,
+            sound=self._sound,
+            states=tuple((*key, count) for key, count in self._states.items()),
+            groups=tuple((*key, count) for key, count in self._groups.items()),
+            ages=dict(self._ages),
+            days=tuple((*key, count) for key, count in self._days.items()),
+            oldest=dict(self._oldest),
+        )
+
+    @classmethod
+    def of(cls, now: int, parts: TallyParts) -> Tally:
+        """Return the tally that `parts` were taken from; `now` as it was given there."""
+        tally = cls(now)
+        tally._records, tally._sound = parts.records, parts.sound
+        tally._states.update({(name, state): count for name, state, count in parts.states})
+        tally._groups.update({(kind, name, col): count for kind, name, col, count in parts.groups})
+        tally._ages.update(parts.ages)
+        tally._days.update({(kind, day): count for kind, day, count in parts.days})
+        tally._oldest.update(parts.oldest)
+        return tally
 
     def result(self) -> Completeness:
         """Return what was counted."""

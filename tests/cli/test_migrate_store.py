@@ -17,7 +17,7 @@ from support.workplace import CONFIG, Workplace, run, sample
 from anchord.adapters.store import moving
 from anchord.adapters.store.database import connect, create
 from anchord.adapters.store.moving import move
-from anchord.adapters.store.schema import metadata
+from anchord.adapters.store.schema import audit_shards, metadata
 from anchord.adapters.store.sql import SqlStore
 from anchord.errors import AnchordError, FatalError, StoreBusyError
 
@@ -65,6 +65,7 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
         found = {
             name: [tuple(row) for row in connection.execute(table.select().order_by(*table.c))]
             for name, table in metadata.tables.items()
+            if table is not audit_shards
         }
     engine.dispose()
     return found

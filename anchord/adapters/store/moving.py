@@ -17,7 +17,7 @@ from anchord.adapters.store.connection import Database, insert_many
 from anchord.adapters.store.database import check_revision, connect, create, mapped_errors
 from anchord.adapters.store.postgres import REPLACED
 from anchord.adapters.store.reading import connect_reading
-from anchord.adapters.store.schema import metadata
+from anchord.adapters.store.schema import audit_shards, metadata
 from anchord.errors import ConfigError, FatalError
 
 if TYPE_CHECKING:
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-_TABLES = tuple(sorted(metadata.tables.values(), key=lambda table: table.name))
+_TABLES = tuple(
+    sorted(
+        (table for table in metadata.tables.values() if table is not audit_shards),
+        key=lambda table: table.name,
+    )
+)
+"""All but the shards of audits, which are of the moment: the copy has none."""
 _ROWS_AT_ONCE = 512
 _BYTES_AT_ONCE = 4 << 20
 

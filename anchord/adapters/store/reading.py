@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.storage import Storage
 from anchord.adapters.store.tokens import Tokens
-from anchord.errors import ConfigError, FatalError
+from anchord.errors import ConfigError, FatalError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,12 +53,14 @@ class SqlReadingStore:
 
     Args:
         url: SQLAlchemy URL; the schema must be the one this code needs.
+        moment: what `share` returned elsewhere: exactly what is seen there is seen here.
 
     Raises:
         ConfigError: absent, foreign, older or newer store.
+        StoreBusyError: whoever shared the moment has let go of it.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moment: str | None = None) -> None:
         engine = connect_reading(url)
         check_revision(engine, url)
         self._watch = _Watch(engine)
@@ -75,6 +78,23 @@ class SqlReadingStore:
         self.sources = Sources(database)
         self.outlets = Outlets(database)
         self.audit = AuditRows(database)
+        if moment is not None:
+            self._take(moment)
+
+    def _take(self, moment: str) -> None:
+        try:
+            self._moment.take(moment)
+        except BaseException:
+            self.close()
+            raise
+
+    def share(self) -> str:
+        """Let others open the store as it is seen here, until this is closed; PostgreSQL only.
+
+        https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION
+        """
+        with self._moment.reading() as connection:
+            return str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one())
 
     def changed(self) -> bool:
         """Tell whether anybody has written to the store since it was opened here."""
@@ -110,6 +130,12 @@ def _bug() -> FatalError:
     return FatalError("a store that was opened to be read was to be written; this is a bug")
 
 
+_MOMENT = re.compile(r"[0-9A-F]{1,16}-[0-9A-F]{1,16}-[0-9]{1,10}", re.ASCII)
+"""How PostgreSQL names a moment that is shared; the statement that takes it has no parameters."""
+_MOMENT_OVER = ("22023", "42704", "55000")
+"""SQLSTATEs: no such snapshot (until 15, since 16), or the session that has it is ending."""
+
+
 class _OneMoment(Database):
     """Shows everything as it was at the first question, whatever is written meanwhile.
 
@@ -126,6 +152,26 @@ class _OneMoment(Database):
             if self._held is None:
                 self._held = self.engine.connect()
             yield self._held
+
+    def take(self, moment: str) -> None:
+        """Show the moment that another session shares; asked before anything else.
+
+        Raises:
+            StoreBusyError: it shares nothing any more, or this is no name of a moment.
+        """
+        over = StoreBusyError(
+            f"the moment {moment!r:.80} of the store is seen by nobody any more: whoever looked at "
+            "it has ended; look again"
+        )
+        if _MOMENT.fullmatch(moment) is None:
+            raise over
+        with self.reading() as connection:
+            try:
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{moment}'")
+            except sa.exc.DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) in _MOMENT_OVER:
+                    raise over from error
+                raise
 
     def close(self) -> None:
         """Let go of the view."""

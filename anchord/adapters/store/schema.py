@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.schema_audit import audit_shards
 from anchord.adapters.store.schema_exchange import outlet_rows, outlets, record_urls, sources
 from anchord.adapters.store.schema_log import checkpoints, log_nodes, pulls, tokens
 from anchord.adapters.store.tables import Id, Moment, metadata, row_id
@@ -19,8 +20,8 @@ REVISION = "0004"
 """The migration this code needs; a store with another one is refused."""
 
 __all__ = [
-    "checkpoints", "log_nodes", "metadata", "outlet_rows", "outlets", "pulls", "record_urls",
-    "sources", "tokens",
+    "audit_shards", "checkpoints", "log_nodes", "metadata", "outlet_rows", "outlets", "pulls",
+    "record_urls", "sources", "tokens",
 ]  # fmt: skip
 """Tables that stand elsewhere, here with the others."""
 

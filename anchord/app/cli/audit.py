@@ -46,6 +46,11 @@ _FORMATS = ("text", "json", "csv", "markdown", "html")
     metavar="N",
     help="Processes that verify at once (default: one a core).",
 )
+@click.option(
+    "--fleet",
+    is_flag=True,
+    help="Let the workers of a PostgreSQL store verify; what they say is believed.",
+)
 @witness_options
 @click.option(
     "--online",
@@ -90,17 +95,20 @@ _FORMATS = ("text", "json", "csv", "markdown", "html")
 @click.pass_obj  # fmt: skip
 def command(
     config_path: str | None, /, *, targets: tuple[str, ...], jobs: int | None, form: str | None,
-    as_json: bool, reports: tuple[str, ...], quiet: bool, **asked: Any,
+    as_json: bool, reports: tuple[str, ...], quiet: bool, fleet: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Check that all evidence holds and that nothing is missing; report what does not.
 
-    Without an argument the configured store is audited; nothing is ever written to it. A FOLDER
+    Without an argument the configured store is audited; none of its rows is ever written. A FOLDER
     (as `anchord mirror publish` or `anchord export --bundle` makes it), a TAR of one, BUNDLEs, or
     - for standard input need no store and no configuration: only the signer's key (--key) and
     block headers (--headers, --node, --explorer).
 
     Nothing is believed: ids, signatures, the ledger's chain, its Merkle log, proofs and block
     headers are computed again. A record counts as anchored only if a block header confirmed it.
+
+    --fleet has the records verified by the workers of a PostgreSQL store (`anchord worker`), and
+    believes what they say, and so whoever runs them or may write to the database.
 
     \b
     Examples:
@@ -126,9 +134,13 @@ def command(
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     if as_json and form not in (None, "json"):
         raise ConfigError(f"--json is --format json, and --format {form} was asked for: choose one")
+    if fleet and jobs is not None:
+        raise ConfigError("--jobs uses this machine, --fleet the workers' machines: choose one")
     from anchord.app.cli.audit_run import ask, run
 
-    question = ask(targets=targets, jobs=jobs or _cores(), reports=reports, quiet=quiet, **asked)
+    question = ask(
+        targets=targets, jobs=jobs or _cores(), reports=reports, quiet=quiet, fleet=fleet, **asked
+    )
     audited, code = run(config_path, question)
     shown = "json" if as_json else form or "text"
     if shown != "text" or code or not quiet:

@@ -45,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: tuple[FailUnder | MaxAge, ...]
     save: Path | None
     quiet: bool
+    fleet: bool
     witnesses: dict[str, Any]
     """Arguments of `Witnesses`."""
 
@@ -52,13 +53,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def ask(
     *, targets: tuple[str, ...], since: str | None, sample: int | None, seed: int, jobs: int,
     online: int | None, reports: tuple[str, ...], fail_under: Sequence[str],
-    max_age: Sequence[str], save: str | None, quiet: bool, **witnesses: Any,
+    max_age: Sequence[str], save: str | None, quiet: bool, fleet: bool, **witnesses: Any,
 ) -> Asked:  # fmt: skip
     """Read the options; what cannot work is told before the audit, not after hours.
 
     Raises:
         ConfigError: options that contradict each other, or files that cannot be used.
     """
+    if fleet and targets:
+        raise ConfigError("--fleet: workers audit the store they share: name no folder or file")
     if online and witnesses["offline"]:
         raise ConfigError("--offline opens no connection: leave out --online")
     if sample and save:
@@ -81,7 +84,7 @@ def ask(
     return Asked(
         targets=targets, since=_since(since), sample=sample, seed=seed, jobs=jobs, online=online,
         reports=reports, thresholds=(*shares, *ages), save=None if save is None else Path(save),
-        quiet=quiet, witnesses=witnesses,
+        quiet=quiet, fleet=fleet, witnesses=witnesses,
     )  # fmt: skip
 
 
@@ -142,11 +145,11 @@ def _audit(who: Witnesses, asked: Asked, on_progress: OnProgress) -> tuple[Outco
             "there is no configuration here, and so no store: name one with -c FILE or "
             "ANCHORD_CONFIG, or name what to audit: a folder, a .tar, bundles, or -"
         )
-    from anchord.app.audit_wiring import open_store
-    from anchord.engine.audit.store import audit_store
+    from anchord.app.audit_wiring import audit_configured
 
-    opened, name = open_store(who.app.loaded), _store_name(who.app.loaded)
-    outcome, facts = audit_store(opened, who.keyring, who.given, who.view, options, on_progress)
+    given, name = who.given, _store_name(who.app.loaded)
+    about = who.keyring, given, who.view, options, on_progress
+    outcome, facts = audit_configured(who.app.loaded, *about, fleet=asked.fleet)
     return outcome, msgspec.structs.replace(facts, source=name)
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 STORING = "storing"
 """The duty that has the way to the Internet Archive; it takes a shift, see `shift`."""
 RECEIVING, DELIVERING = "receive", "deliver"
+AUDIT = "audit"
+"""Shards of audits that were asked for; any number at once, see `auditing`."""
 _THEN = {
     RECEIVING: ("seal",),
     "seal": ("submit", "stamp"),
@@ -69,4 +71,4 @@ def _deliver(parts: Parts, now: int) -> PassReport:
 
 def names() -> tuple[str, ...]:
     """Return the names of all duties; they are the names of the queues, too."""
-    return (*(duty.name for duty in duties()), STORING)
+    return (*(duty.name for duty in duties()), STORING, AUDIT)

@@ -1,5 +1,7 @@
 """The queue: Procrastinate's tasks, one for each duty, and when they come by themselves.
 
+Shards of audits come from whoever audits, have no lock, and are tried again.
+
 Each duty has one lock, so one worker in the whole fleet does it at a time, and one place to wait
 in, so what is asked for twice is done once. A look at each duty comes every `service.pass_every_s`,
 put into the queue by whichever worker is first; what a duty leaves for others is put there at once.
@@ -12,7 +14,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from anchord.app.fleet.address import pool_arguments, procrastinate
-from anchord.app.fleet.duties import STORING, Duty, duties
+from anchord.app.fleet.auditing import TRIES, TRY_AGAIN_S
+from anchord.app.fleet.duties import AUDIT, STORING, Duty, duties
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +74,7 @@ def make_queue(url: str, work: Work, threads: Executor) -> App:
     for duty in duties():
         _add(app, duty.name, every, _on(app, threads, _doing(work, duty)))
     _add(app, STORING, every, _on(app, threads, _storing(work)))
+    _add_audits(app, work, threads)
     return app
 
 
@@ -98,6 +102,16 @@ def _on(app: App, threads: Executor, work: Callable[[], tuple[str, ...]]) -> Cal
 def _add(app: App, name: str, every: str, run: Callable[..., Any]) -> None:
     task = app.task(name=task_name(name), queue=name, lock=name, queueing_lock=name)(run)
     app.periodic(cron=every)(task)
+
+
+def _add_audits(app: App, work: Work, threads: Executor) -> None:
+    again = procrastinate().RetryStrategy(max_attempts=TRIES - 1, wait=TRY_AGAIN_S)
+
+    async def run(audit: str, shard: int) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(threads, work.audit, audit, shard)
+
+    app.task(name=task_name(AUDIT), queue=AUDIT, retry=again)(run)
 
 
 async def ask_for(app: App, name: str) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.adapters.store.postgres import SPACE
 from anchord.app.fleet.address import procrastinate
+from anchord.app.fleet.auditing import TRIES
+from anchord.app.fleet.duties import AUDIT
 from anchord.app.fleet.queue import ask_for, task_name
 
 if TYPE_CHECKING:
@@ -96,10 +98,14 @@ class Tending:
     async def _take_back(self, job: Any) -> None:
         """Put a stalled job into the queue anew.
 
-        Not by the library's retry: another one of its kind may wait there, and two do not.
+        Not by the library's retry: another one of its kind may wait there, and two do not. Only a
+        shard of an audit is another one each time; who audits sees the one that is given up.
         """
         library = procrastinate()
         try:
+            if job.queue == AUDIT:
+                await self._again(job)
+                return
             await self._queue.job_manager.finish_job_by_id_async(
                 job.id, library.jobs.Status.FAILED, delete_job=True
             )
@@ -107,3 +113,11 @@ class Tending:
             return  # it was finished meanwhile
         if task_name(job.queue) in self._queue.tasks:
             await ask_for(self._queue, job.queue)
+
+    async def _again(self, job: Any) -> None:
+        if job.attempts + 1 < TRIES:
+            await self._queue.job_manager.retry_job(job)
+            return
+        await self._queue.job_manager.finish_job_by_id_async(
+            job.id, procrastinate().jobs.Status.FAILED, delete_job=False
+        )

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from anchord.app.cli import storage
 from anchord.app.config import load
-from anchord.app.fleet.duties import STORING, Duty, names, stirred
+from anchord.app.fleet.auditing import audit_shard
+from anchord.app.fleet.duties import AUDIT, STORING, Duty, names, stirred
 from anchord.app.fleet.sessions import Sessions
 from anchord.app.fleet.shift import Shift
 from anchord.app.metrics.tally import Tally
@@ -24,6 +25,7 @@ from anchord.app.service.logs import tell
 from anchord.app.service.pass_words import facts, words_of
 from anchord.app.service.reload import changed, renewed
 from anchord.app.service.session import longest_timeout
+from anchord.app.wiring import store_url
 from anchord.errors import AnchordError
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class Work:
         self._sessions = Sessions(loaded, self._progress)
         self._guards = {name: Guard(on_end) for name in names()}
         self._clock, self._clock_lock = ClockWatch(wall), threading.Lock()
+        self._auditing = threading.Lock()
+        """One shard at a time: Python runs one thread at a time, and cores have workers each."""
         self._alive: dict[int, tuple[str, float]] = {}
         self._shift = Shift(
             self._sessions,
@@ -103,6 +107,23 @@ class Work:
     def store(self) -> None:
         """Work a shift."""
         self._guarded(STORING, self._shift)
+
+    def audit(self, audit: str, shard: int) -> None:
+        """Audit a shard. What goes wrong is told and raised: the queue tries again, or gives up."""
+        about = f"shard {shard} of audit {audit:.40}"
+        try:
+            with self._auditing, self._at_work(AUDIT):
+                began = time.monotonic()
+                who = audit_shard(store_url(self._loaded), audit, shard, self._beat)
+        except Exception as error:
+            words = f"{about}: {type(error).__name__}: {error}"
+            tell(logging.WARNING, "retry", words, about=AUDIT)
+            raise
+        done = "found out" if who else "nobody asks for it any more"
+        seconds = time.monotonic() - began
+        tell(
+            logging.INFO, "audited", f"{about}: {done} ({seconds:.1f} s)", seconds=round(seconds, 3)
+        )
 
     def _guarded(self, name: str, work: Callable[[], None]) -> None:
         if self.stop.is_set() or self.ended_by is not None:

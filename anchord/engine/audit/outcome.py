@@ -11,7 +11,7 @@ import msgspec
 
 from anchord.core.audit import AuditOptions, AuditReport, Coverage
 from anchord.core.finding import Finding, Findings, Part, Severity
-from anchord.core.standing import Standing, Tally
+from anchord.core.standing import Standing, Tally, TallyParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,20 @@ class Drawn(NamedTuple):
     event_id: str
     event_type: str
     payload: Mapping[str, Any]
+
+
+class OutcomeParts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an outcome holds, as values that can be written down."""
+
+    findings: tuple[Finding, ...]
+    counts_of_findings: tuple[tuple[Severity, str, int], ...]
+    tally: TallyParts
+    counts: dict[str, int]
+    keys: dict[str, str]
+    claims: tuple[tuple[str, str, dict[str, Any]], ...]
+    """(event id, event type, payload) of each copy that was drawn."""
+    doubts: dict[str, int]
+    lacking: tuple[str, ...]
 
 
 class Outcome:
@@ -130,6 +144,36 @@ class Outcome:
             self.lack(key_id)
         for entry in other._claims:
             self._push(entry)
+
+    def parts(self) -> OutcomeParts:
+        """Return what was found so far, to be written down."""
+        counts = self._findings.counts.items()
+        return OutcomeParts(
+            findings=tuple(self._findings.sorted()),
+            counts_of_findings=tuple((severity, code, count) for (severity, code), count in counts),
+            tally=self._tally.parts(),
+            counts=dict(self._counts),
+            keys=dict(self._keys),
+            claims=tuple((one.event_id, one.event_type, dict(one.payload)) for one in self.drawn),
+            doubts=dict(self._doubts),
+            lacking=tuple(sorted(self._lacking)),
+        )
+
+    @classmethod
+    def of(cls, options: AuditOptions, parts: OutcomeParts) -> Outcome:
+        """Return the outcome that `parts` were taken from; `options` as they were given there."""
+        outcome = cls(options)
+        counts = {(severity, code): count for severity, code, count in parts.counts_of_findings}
+        outcome._findings.merge(parts.findings, Counter(counts))
+        outcome._tally = Tally.of(options.now, parts.tally)
+        outcome._counts.update(parts.counts)
+        outcome._keys.update(parts.keys)
+        outcome._doubts.update(parts.doubts)
+        for key_id in parts.lacking:
+            outcome.lack(key_id)
+        for claim in parts.claims:
+            outcome.offer(*claim)
+        return outcome
 
     @property
     def broken(self) -> int:

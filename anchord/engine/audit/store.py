@@ -9,7 +9,8 @@ What rests on nothing signed is not covered, and the report says so (`uncovered`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,14 @@ from anchord.engine.audit.store_storage import FileAudit
 
 if TYPE_CHECKING:
     from anchord.core.audit import AuditOptions
+    from anchord.engine.audit.store_frame import Job
     from anchord.engine.header_view import HeaderView
     from anchord.ports.reading import ReadingStore
 
 Progress = Callable[[str, int, int], None]
+Elsewhere = Callable[[Frame, "Iterable[Job]"], Iterator[Outcome]]
+"""Audits stretches of records at the very moment the store was opened at, and yields what was
+found in each, or in some of them together, in their order."""
 
 ALONE = 4_096
 """So many records are audited in less time than other processes take to start."""
@@ -51,6 +56,7 @@ def audit_store(
     headers: HeaderView,
     options: AuditOptions,
     on_progress: Progress,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[Outcome, ReportFacts]:
     """Audit a store, as it was at one moment.
 
@@ -64,6 +70,7 @@ def audit_store(
         headers: block headers, asked once for each block.
         options: what to look at.
         on_progress: called with (stage, done, total); a total of 0 is not known.
+        elsewhere: audits the records instead of processes of this machine, however few they are.
 
     Raises:
         FatalError: a process of this audit died.
@@ -74,9 +81,9 @@ def audit_store(
         store = open_store()
         try:
             facts = _Audit(store, keyring, tuple(given), headers, outcome).run(
-                open_store, options, on_progress
+                open_store, options, on_progress, elsewhere
             )
-            moved = options.jobs > 1 and store.changed()
+            moved = elsewhere is None and options.jobs > 1 and store.changed()
         finally:
             store.close()
         if not moved or outcome.report(**msgspec.structs.asdict(facts)).result == "sound":
@@ -100,7 +107,11 @@ class _Audit:
         self._blocks = Blocks(headers, outcome)
 
     def run(
-        self, open_store: Callable[[], ReadingStore], options: AuditOptions, on_progress: Progress
+        self,
+        open_store: Callable[[], ReadingStore],
+        options: AuditOptions,
+        on_progress: Progress,
+        elsewhere: Elsewhere | None,
     ) -> ReportFacts:
         store, outcome = self._store, self._outcome
         outcome.find("not-covered", Severity.NOTE, Part.STORE, "columns nobody signs", UNCOVERED,
@@ -121,7 +132,7 @@ class _Audit:
             except UNREADABLE as error:
                 unreadable(outcome, name, error)
         frame = self._frame(options, upto)
-        self._records(open_store, frame, on_progress)
+        self._records(elsewhere or partial(outcomes, self._store, open_store), frame, on_progress)
         return ReportFacts(
             source="the store",
             kind="store",
@@ -169,9 +180,7 @@ class _Audit:
             return self._store.audit.touched(frame.upto)
         return None if frame.drawn is None else sorted(frame.drawn)
 
-    def _records(
-        self, open_store: Callable[[], ReadingStore], frame: Frame, on_progress: Progress
-    ) -> None:
+    def _records(self, audited: Elsewhere, frame: Frame, on_progress: Progress) -> None:
         last = self._store.audit.last_record()
         spans = self._store.audit.spans()
         for span in impossible(spans, last):
@@ -185,7 +194,7 @@ class _Audit:
                 frame, options=msgspec.structs.replace(frame.options, jobs=1)
             )
         plan = jobs(spans, last, wanted)
-        for found in outcomes(self._store, open_store, frame, plan):
+        for found in audited(frame, plan):
             self._outcome.merge(found)
             on_progress("audit records", self._outcome.counted("records_counted"), last)
 

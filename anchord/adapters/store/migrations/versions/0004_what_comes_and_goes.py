@@ -1,4 +1,4 @@
-"""Sources that are looked at again, and outlets for receipts"""
+"""Sources that are looked at again, outlets for receipts, shards of audits"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,7 @@ def _row_id() -> sa.BigInteger:
 
 
 _TABLES = (
+    "audit_shards",
     "batch_pendings", "batches", "bodies", "calendars", "captures", "checkpoints", "documents",
     "events", "file_members", "file_ranges", "files", "items", "lanes", "log_nodes", "outlet_rows",
     "outlets", "pendings", "pulls", "records", "series", "sources", "submissions", "tiles",
@@ -91,6 +92,17 @@ def upgrade() -> None:
     )
     op.create_index(
         "ix_outlet_rows_record_id", "outlet_rows", ["name", "record_id", "seq"], unique=False
+    )
+    op.create_table(
+        "audit_shards",
+        sa.Column("audit", sa.Text(), nullable=False),
+        sa.Column("shard", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("spec", sa.LargeBinary(), nullable=False),
+        sa.Column("result", sa.LargeBinary(), nullable=True),
+        sa.Column("worker", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("done_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("audit", "shard", name=op.f("pk_audit_shards")),
     )
     if op.get_bind().dialect.name == "postgresql":
         _as_on_sqlite()
