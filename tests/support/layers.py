@@ -25,7 +25,7 @@ ALLOWED = {
 }
 """Part of the package -> the parts it may import. "" is the package itself (its version)."""
 
-SHARED_ADAPTERS = {"disk", "http"}
+SHARED_ADAPTERS = {"disk", "hangup", "http"}
 """Adapters that other adapters may use."""
 
 IMPURE_MODULES = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
+from anchord.adapters.hangup import Line
 from anchord.adapters.outlets.secret import read_lines
 from anchord.core.moment import utc
 from anchord.errors import ConfigError, TransientError
@@ -36,6 +37,8 @@ _NOT_THE_ROW = ("08", "57", "40", "53", "55", "25", "28", "42", "3D", "3F", "0A"
 https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
 _LATER = ("08", "57", "40", "53", "55", "58")
 _PSYCOPG = "postgresql+psycopg"
+_LATE_S = 2.0
+"""The database's own limit comes first, and says more."""
 
 
 class SqlOutlet:
@@ -75,6 +78,7 @@ class SqlOutlet:
         self._statements = {kind: self._statement(kind, sql) for kind, sql in statements.items()}
         self._password_file, self._timeout_s = password_file, timeout_s
         self._engine = self._open(url)
+        self._line = Line(self._engine)
         self._shown = self._engine.url.render_as_string(hide_password=True)
 
     def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str]:
@@ -110,9 +114,13 @@ class SqlOutlet:
     def _run(self, rows: Sequence[tuple[int, sa.TextClause, dict[str, Any]]]) -> None:
         """Run statements in one transaction of their own."""
         try:
-            with self._engine.begin() as connection:
-                for _seq, statement, values in rows:
-                    connection.execute(statement, values)
+            with self._line.watched():
+                self._line.answer_within(2 * self._timeout_s)  # connecting has a limit, too
+                with self._engine.begin() as connection:
+                    for _seq, statement, values in rows:
+                        self._line.answer_within(self._timeout_s + _LATE_S)
+                        connection.execute(statement, values)
+                    self._line.answer_within(self._timeout_s + _LATE_S)
         except exc.DBAPIError as error:
             raise self._mapped(error) from None
         except exc.SQLAlchemyError as error:

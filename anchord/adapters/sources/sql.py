@@ -19,7 +19,7 @@ from anchord.adapters.sources.held import Held
 from anchord.adapters.sources.sql_cursor import Place, read_place, words
 from anchord.adapters.sources.sql_reader import Reader, Row
 from anchord.adapters.sources.sql_rows import COLUMNS, Rows
-from anchord.core.model import Scheme
+from anchord.core.model import Rejection, Scheme
 from anchord.errors import ConfigError
 from anchord.ports.source import Step
 
@@ -74,10 +74,18 @@ class SqlSource:
     ) -> None:
         self.name, self.every_s = name, every_s
         self._options = options
-        self._reader = Reader(name, url, password, options.timeout_s)
+        self._reader = Reader(url, password, options.timeout_s)
         self._rows = Rows(name, options.scheme, options.url_hosts)
         what = [url, options.query, options.table, options.key, str(options.start)]
         self._of = hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
+
+    def check(self) -> None:
+        """See that address, driver and password can be used, without a connection.
+
+        Raises:
+            ConfigError: they cannot.
+        """
+        self._reader.check()
 
     def place(self, cursor: bytes | None) -> str:
         """Return what a cursor means, in words for people."""
@@ -107,6 +115,8 @@ class SqlSource:
     def _onward(self, connection: sa.Connection, place: Place) -> Iterator[Step]:
         """Ask for rows after the last key, until there are none."""
         first, held = place, Held(STEP_ROWS, STEP_BYTES)
+        if not place.type:
+            yield from self._keyless(connection)
         last = None
         while (place.type, place.value) != last:
             last = (place.type, place.value)
@@ -130,7 +140,7 @@ class SqlSource:
     def _key_of(self, row: Row) -> Any:
         if self._options.key not in row:
             raise ConfigError(
-                f"source {self.name}: expected a column {self._options.key!r} in what the query "
+                f"expected a column {self._options.key!r} in what the query "
                 "gives, as `key` says; name it there, or set `key`"
             )
         return row[self._options.key]
@@ -146,18 +156,34 @@ class SqlSource:
         value = self._options.start if key is None else key
         return self._reader.rows(connection, statement, {"cursor": value})
 
+    def _keyless(self, connection: sa.Connection) -> Iterator[Step]:
+        """Refuse rows of a whole table that have no key: where some of them stand, none follows."""
+        if self._options.query:
+            return
+        there = self._table(connection)
+        count = sa.select(sa.func.count().label("count")).select_from(there)
+        by: sa.ColumnElement[Any] = sa.column(self._options.key, _selectable=there)
+        for row in self._reader.rows(connection, count.where(by.is_(None)), {}):
+            if row["count"]:
+                reason = f"{row['count']:,} rows have no {self._options.key}: they are not read"
+                yield Step(items=[Rejection(where=self.name, line=None, reason=reason)])
+
     def _page(self, connection: sa.Connection, key: Any) -> sa.Select[Any]:
         """Return the statement for the next rows of a whole table."""
+        table = self._table(connection)
+        by: sa.ColumnElement[Any] = sa.column(self._options.key, _selectable=table)
+        statement = sa.select(*table.c).order_by(by).limit(_PAGE_ROWS)
+        if key is None:
+            return statement.where(by.is_not(None))
+        return statement.where(by > sa.bindparam("after", key, sa.types.NullType()))
+
+    def _table(self, connection: sa.Connection) -> sa.TableClause:
+        """Return the table, with those of its columns that say something."""
         schema, _, name = self._options.table.rpartition(".")
         there = self._reader.columns(connection, name, schema or None)
         wanted = dict.fromkeys((self._options.key, *COLUMNS))
         columns: list[sa.ColumnClause[Any]] = [sa.column(one) for one in wanted if one in there]
-        table = sa.table(name, *columns, schema=schema or None)
-        by: sa.ColumnElement[Any] = sa.column(self._options.key, _selectable=table)
-        statement = sa.select(*table.c).order_by(by).limit(_PAGE_ROWS)
-        if key is None:
-            return statement
-        return statement.where(by > sa.bindparam("after", key, sa.types.NullType()))
+        return sa.table(name, *columns, schema=schema or None)
 
 
 def _kept(place: Place) -> bytes:

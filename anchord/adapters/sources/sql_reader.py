@@ -15,10 +15,17 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from anchord.adapters.hangup import Line
 from anchord.errors import AnchordError, ConfigError, ProtocolError, TransientError
 
 Row = Mapping[str, Any]
 _FETCH_ROWS = 200
+"""Rows that are asked for at once, at most."""
+_FETCH_BYTES = 4 * 1024 * 1024
+"""What they should weigh together: rows may be megabytes each."""
+_FIRST_ROWS = 4
+_LATE_S = 2.0
+"""The database's own limit comes first, and says more."""
 _CONNECT_S = 10
 _PERSON = ("no such", "syntax", "unable to open", "not a database", "token", "readonly")
 """What SQLite, which has one error for all, says when a person must act."""
@@ -31,19 +38,26 @@ class Reader:
     """Opens one database, for one look at a time.
 
     Args:
-        name: of the source, for messages.
         url: SQLAlchemy's address, without a password.
         password: read when a connection is made; None: there is none.
         timeout_s: for one statement, and for each batch of its rows.
     """
 
-    def __init__(
-        self, name: str, url: str, password: Callable[[], str] | None, timeout_s: float
-    ) -> None:
-        self._name, self._url, self._password = name, url, password
+    def __init__(self, url: str, password: Callable[[], str] | None, timeout_s: float) -> None:
+        self._url, self._password = url, password
         self._timeout_s = timeout_s
         self._secret: str | None = None
         self._ends_at = float("inf")
+        self._line: Line | None = None
+
+    def check(self) -> None:
+        """Make everything ready for a connection, and make none.
+
+        Raises:
+            ConfigError: no such driver or file, or the password cannot be read.
+        """
+        with self._mapped():
+            self._engine().dispose()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sa.Connection]:
@@ -56,24 +70,33 @@ class Reader:
         """
         with self._mapped():
             engine = self._engine()
-            with engine.connect() as connection:
-                self._ends_at = time.monotonic() + self._timeout_s
-                self._settle(connection)
-                yield connection
-                connection.rollback()
+            self._line = Line(engine)
+            with self._line.watched(), engine.connect() as connection:
+                try:
+                    self._hurry()
+                    self._settle(connection)
+                    yield connection
+                finally:
+                    self._hurry()  # even the end of the transaction is a question
+                    connection.rollback()
 
     def rows(
         self, connection: sa.Connection, statement: sa.Executable, values: Mapping[str, Any]
     ) -> Iterator[Row]:
         """Yield rows as they come; the database keeps those that were not asked for yet."""
-        self._ends_at = time.monotonic() + self._timeout_s
-        options = {"stream_results": True, "yield_per": _FETCH_ROWS}
+        self._hurry()
+        options = {"stream_results": True, "max_row_buffer": _FIRST_ROWS}
         result = connection.execute(statement, dict(values), execution_options=options)
         try:
-            for part in result.mappings().partitions(_FETCH_ROWS):
-                yield from cast("Sequence[Row]", part)
-                self._ends_at = time.monotonic() + self._timeout_s
+            rows, count = result.mappings(), _FIRST_ROWS
+            while part := cast("Sequence[Row]", rows.fetchmany(count)):
+                self._rest()
+                longest = max(map(_weight, part))
+                yield from part
+                self._hurry()
+                count = max(min(_FETCH_BYTES // longest, _FETCH_ROWS), 1)
         finally:
+            self._hurry()
             result.close()
 
     def columns(self, connection: sa.Connection, table: str, schema: str | None) -> set[str]:
@@ -86,8 +109,7 @@ class Reader:
             found = sa.inspect(connection).get_columns(table, schema)
         except exc.NoSuchTableError:
             raise ConfigError(
-                f"source {self._name}: the database has no table or view {table!r:.100}; "
-                "correct `table`"
+                f"the database has no table or view {table!r:.100}; correct `table`"
             ) from None
         return {str(one["name"]) for one in found}
 
@@ -96,7 +118,7 @@ class Reader:
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-            raise ConfigError(f"source {self._name}: there is no file {url.database!r}")
+            raise ConfigError(f"there is no file {url.database!r}")
         if self._password is not None:
             self._secret = self._password()
             url = url.set(password=self._secret)
@@ -129,6 +151,18 @@ class Reader:
         for one in said:
             connection.exec_driver_sql(one)
 
+    def _hurry(self) -> None:
+        """The database is asked: it has so long to answer."""
+        self._ends_at = time.monotonic() + self._timeout_s
+        if self._line is not None:
+            self._line.answer_within(self._timeout_s + _LATE_S)
+
+    def _rest(self) -> None:
+        """Nobody waits for the database while its rows are taken in."""
+        self._ends_at = float("inf")
+        if self._line is not None:
+            self._line.answer_within(float("inf"))
+
     def _late(self) -> bool:
         return time.monotonic() > self._ends_at
 
@@ -141,14 +175,13 @@ class Reader:
             raise self._meaning(error) from None
         except (exc.SQLAlchemyError, ImportError, TypeError) as error:
             raise ConfigError(
-                f"source {self._name}: the database cannot be asked like this: "
+                f"the database cannot be asked like this: "
                 f"{self._clean(error)}; correct `url`, `query` or `table`, or install its driver"
                 " (for PostgreSQL: pip install 'anchord[fleet]')"
             ) from None
         except (OSError, ValueError, ArithmeticError) as error:
             raise ProtocolError(
-                f"source {self._name}: the database gave what its driver cannot read: "
-                f"{self._clean(error)}"
+                f"the database gave what its driver cannot read: {self._clean(error)}"
             ) from None
 
     def _meaning(self, error: exc.DBAPIError) -> AnchordError:
@@ -156,11 +189,11 @@ class Reader:
         ours = isinstance(error, exc.ProgrammingError | exc.NotSupportedError)
         if ours or (self._url.startswith("sqlite") and any(one in words for one in _PERSON)):
             return ConfigError(
-                f"source {self._name}: the database refuses what it is asked: {words}; correct "
+                f"the database refuses what it is asked: {words}; correct "
                 "`query` or `table`, or give its user the right to read"
             )
         return TransientError(
-            f"source {self._name}: the database cannot be read now: {words}; it is asked again "
+            f"the database cannot be read now: {words}; it is asked again "
             "later. If it goes on, check `url`, the password file and `timeout_s`"
         )
 
@@ -170,6 +203,12 @@ class Reader:
             words = words.replace(self._secret, "***")
         words = "".join(letter if letter.isprintable() else "\ufffd" for letter in words)
         return words[:_MESSAGE_CHARACTERS]
+
+
+def _weight(row: Row) -> int:
+    """Return roughly how many bytes a row holds; never 0."""
+    long = (one for one in row.values() if isinstance(one, str | bytes | bytearray | memoryview))
+    return 64 + sum(map(len, long))
 
 
 def _as_it_is(text: Any) -> Any:

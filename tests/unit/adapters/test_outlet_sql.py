@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import stores
 from support.handing_over import Exchange
+from support.silence import mute
 from support.workplace import sample
 
 from anchord.adapters.outlets.sql import BINDS, SqlOutlet, values_of
@@ -221,6 +223,24 @@ def test_a_statement_that_waits_too_long_is_ended_by_the_server(theirs: sa.Engin
         with pytest.raises(TransientError, match="timeout"):
             run(theirs, ANCHORED, delivery(1), timeout_s=1.0)
     assert run(theirs, ANCHORED, delivery(1)) == {}
+
+
+def test_a_server_that_says_nothing_any_more_is_hung_up_on() -> None:
+    engine = sa.create_engine(stores.server().empty().replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(TABLE)
+    insert(engine, "01" * 32)
+    slowly = "UPDATE papers SET id = :id WHERE pg_sleep(0.5) IS NOT NULL"
+    outlet = SqlOutlet("db", url_of(engine), {"timestamp_anchored": slowly}, timeout_s=1)
+    with mute(url_of(engine)) as stopped:
+        started = time.monotonic()
+        with pytest.raises(TransientError, match="tried again later"):
+            outlet.hand_over([delivery(1)])
+        assert stopped
+        assert time.monotonic() - started < 20
+        assert outlet.hand_over([delivery(1)]) == {}  # by a connection that is new
+    outlet.close()
+    engine.dispose()
 
 
 def test_a_server_that_is_away_is_tried_again_later() -> None:
