@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from anchord.adapters.disk import read_small, sync_folder
@@ -23,6 +24,7 @@ SUFFIX = ".bundle.json"
 _LONGEST = 1 << 28
 """More than any bundle has."""
 _LOCK = ".anchord-outlet.lock"
+_OPENED = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _EACH = 8
 """More files than this are cheaper to bring to the disk all at once."""
 
@@ -53,6 +55,8 @@ class FolderOutlet:
     def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str]:
         """Write the bundles; all of them are on the disk when it returns.
 
+        One in whose place somebody made a folder is refused by itself.
+
         If we crash on the way, each file is the old one or the new one, and all are written again;
         what was half written lies under the one name it will be written under.
 
@@ -62,13 +66,16 @@ class FolderOutlet:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with self._alone():
-                self._write({_name(one): one.document for one in deliveries})
+                free = [one for one in deliveries if not self._obstructed(_name(one))]
+                self._write({_name(one): one.document for one in free})
         except OSError as error:
             raise TransientError(
                 f"the folder {self._folder} cannot be written to: {error.strerror or error}; make "
                 "room or correct its permissions, it is tried again later"
             ) from None
-        return {}
+        taken = {one.seq for one in free}
+        words = "in the place of its bundle, or of what it is written under, lies a folder: move it"
+        return {one.seq: words for one in deliveries if one.seq not in taken}
 
     def close(self) -> None:
         """There is nothing to release."""
@@ -93,15 +100,21 @@ class FolderOutlet:
 
     def _says_more(self, name: str, data: bytes) -> bool:
         """Tell whether a bundle is to be written: not what is there, and nothing less."""
+        path = self._folder / name
         try:
-            if (self._folder / name).stat().st_size > _LONGEST:
-                return True  # whatever it is, it is no bundle
-            old = read_small(self._folder / name, _LONGEST)
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST:
+                return True  # whatever it is, it is no bundle of ours
+            old = read_small(path, _LONGEST)
         except FileNotFoundError:
             return True
         if old == data:
             return False
         return follows(old, data) or not follows(data, old)
+
+    def _obstructed(self, name: str) -> bool:
+        """Tell whether a folder lies where a file shall: it cannot be replaced by one."""
+        return any(map(_is_folder, (self._folder / name, self._beside(name))))
 
     def _beside(self, name: str) -> Path:
         return self._folder / f".{name}.part"
@@ -109,7 +122,7 @@ class FolderOutlet:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Be the only one that writes; the kernel lets go of the lock when we die."""
-        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(self._folder / _LOCK, _OPENED, 0o600)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,6 +134,13 @@ class FolderOutlet:
             yield
         finally:
             os.close(handle)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _name(delivery: Delivery) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,17 +114,61 @@ def _read_only(folder: Path) -> None:
     folder.write_bytes(b"a file")
 
 
-def _in_the_way(folder: Path) -> None:
-    (folder / ("." + "01" * 32 + SUFFIX + ".part")).mkdir(parents=True)
+def _locked(folder: Path) -> None:
+    (folder / ".anchord-outlet.lock").mkdir(parents=True)
 
 
-@pytest.mark.parametrize("spoil", [_read_only, _in_the_way])
+def _led_away(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / ".anchord-outlet.lock").symlink_to(folder.parent / "elsewhere")
+
+
+@pytest.mark.parametrize("spoil", [_read_only, _locked, _led_away])
 def test_a_disk_that_refuses_is_tried_again_later(
     folder: Path, spoil: Callable[[Path], None]
 ) -> None:
     spoil(folder)
     with pytest.raises(TransientError, match="make room or correct"):
         FolderOutlet("files", folder).hand_over([delivery(b"{}")])
+    assert not (folder.parent / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["{}", ".{}.part"])
+def test_a_foreign_folder_in_a_bundle_s_place_refuses_that_bundle_alone(
+    folder: Path, name: str
+) -> None:
+    (folder / name.format("01" * 32 + SUFFIX)).mkdir(parents=True)
+    refused = FolderOutlet("files", folder).hand_over([delivery(b"{}"), delivery(b"{}", 2)])
+    assert list(refused) == [1]
+    assert (folder / ("02" * 32 + SUFFIX)).read_bytes() == b"{}"
+
+
+def _pipe(path: Path) -> int:
+    os.mkfifo(path)
+    return os.open(path, os.O_RDWR)  # somebody may write any time, and never does
+
+
+def _socket(path: Path) -> int:
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+def _endless(path: Path) -> int:
+    path.symlink_to("/dev/zero")
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+@pytest.mark.parametrize("put", [_pipe, _socket, _endless])
+def test_whatever_else_lies_in_a_bundle_s_place_gives_way(
+    folder: Path, put: Callable[[Path], int]
+) -> None:
+    folder.mkdir(parents=True)
+    handle = put(folder / ("01" * 32 + SUFFIX))
+    try:
+        assert FolderOutlet("files", folder).hand_over([delivery(b"{}")]) == {}
+    finally:
+        os.close(handle)
+    assert bundles(folder) == {"01" * 32 + SUFFIX: b"{}"}
 
 
 def test_nothing_is_written_through_a_link_that_somebody_put_there(
