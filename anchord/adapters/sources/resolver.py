@@ -92,13 +92,18 @@ class Resolver:
     def look(self, cursor: bytes | None, now: int) -> Iterator[Step]:
         """Yield the records of names that are due, in the order of the list."""
         done, ends_at = _read(cursor).names, self._monotonic() + LOOK_S
-        failures = _Failures(self.name)
+        failures = _Failures()
         kept, names = done, islice(self._names(), done, None)
         while chunk := list(islice(names, _LOOK_UP)):
             due = self._due([self._wanted(one) for one in chunk], now)
-            for start in range(0, len(due), self._at_once):
-                yield from self._ask_some(due[start : start + self._at_once], now, failures)
+            fresh = [one for one in due if not _failed(one)]
+            yield from self._ask_all(fresh, now, failures)
             done += len(chunk)
+            # Names that could not be asked for before come last, and hold up nobody behind them:
+            # should they fail again, the next look goes on after this part of the list.
+            failures.on_fail = Step(cursor=msgspec.json.encode(Place(done)))
+            yield from self._ask_all([one for one in due if _failed(one)], now, failures)
+            failures.on_fail = None
             if due:  # where nothing was asked, nothing need be written
                 kept = done
                 late = self._monotonic() > ends_at
@@ -106,6 +111,12 @@ class Resolver:
         if kept:
             yield Step(cursor=msgspec.json.encode(Place()))
         failures.tell()
+
+    def _ask_all(
+        self, due: list[tuple[Wanted, Pull | None]], now: int, failures: _Failures
+    ) -> Iterator[Step]:
+        for start in range(0, len(due), self._at_once):
+            yield from self._ask_some(due[start : start + self._at_once], now, failures)
 
     def _wanted(self, name: str) -> Wanted:
         try:
@@ -148,6 +159,8 @@ class Resolver:
                     break
         yield Step(items=items)
         self._pulls().put(pulls)
+        if failures.enough and failures.on_fail is not None:
+            yield failures.on_fail
         failures.check()
 
     def _ask(self, wanted: Wanted, before: Pull | None, now: int, items: list[Incoming]) -> Pull:
@@ -190,29 +203,40 @@ class Resolver:
 class _Failures:
     """Names that could not be asked for now; a few never stop the rest."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._count = name, 0
+    def __init__(self) -> None:
+        self._count = 0
         self._last: TransientError | None = None
         self.in_a_row = 0
+        self.on_fail: Step | None = None
+        """What is written down before the look ends for them."""
 
     def add(self, error: TransientError) -> bool:
         """Count one; tell whether that is enough."""
         self._count, self.in_a_row = self._count + 1, self.in_a_row + 1
         self._last = error
-        return self.in_a_row >= PATIENCE or error.retry_after is not None
+        return self.enough
+
+    @property
+    def enough(self) -> bool:
+        """Whether the resolver does not answer, or asked for patience."""
+        patience = self._last is not None and self._last.retry_after is not None
+        return self.in_a_row >= PATIENCE or patience
 
     def check(self) -> None:
-        """Stop the look when the resolver does not answer, or asked for patience."""
-        if self._last and (self.in_a_row >= PATIENCE or self._last.retry_after is not None):
+        """Stop the look when that is enough."""
+        if self._last and self.enough:
             raise self._last
 
     def tell(self) -> None:
         """Say at the end what is left for the next look."""
         if self._last is not None:
             raise TransientError(
-                f"source {self._name}: {self._count:,} name(s) could not be asked for, the last "
-                f"one because {self._last}"
+                f"{self._count:,} name(s) could not be asked for, the last one because {self._last}"
             )
+
+
+def _failed(one: tuple[Wanted, Pull | None]) -> bool:
+    return one[1] is not None and one[1].state == _FAILED
 
 
 def _read(cursor: bytes | None) -> Place:

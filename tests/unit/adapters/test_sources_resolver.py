@@ -158,6 +158,21 @@ def test_a_name_that_cannot_be_answered_now_does_not_hold_up_the_others(registry
     assert len(registry.asked) == 7
 
 
+@pytest.mark.parametrize("answer", ["500 Broken", "503 Later\r\nRetry-After: 600"])
+def test_names_that_never_answer_do_not_hold_up_the_rest_of_the_list(
+    registry, parts, monkeypatch, answer
+):
+    """As many as it takes to give up on the resolver, in each part of the list."""
+    monkeypatch.setattr(resolving, "_LOOK_UP", PATIENCE + 1)
+    bad = [f"{number:064x}" for number in range(2 * PATIENCE)]
+    registry.faults = dict.fromkeys(bad, reply(b"", answer))
+    names = [*bad[:PATIENCE], *numbers(RECORDS[:3]), *bad[PATIENCE:], *numbers(RECORDS[3:])]
+    source = resolver(registry.url, parts, names)
+    for look in range(4 * PATIENCE):
+        receiving.look(parts, source, NOW + 3_600 * look)
+    assert len(digests(parts)) == len(RECORDS)
+
+
 def test_a_resolver_that_is_away_or_wants_patience_is_left_alone(registry, parts):
     source = resolver(f"http://127.0.0.1:{dead_port()}", parts, numbers(RECORDS))
     assert isinstance(receiving.look(parts, source, NOW).error, TransientError)
@@ -167,7 +182,7 @@ def test_a_resolver_that_is_away_or_wants_patience_is_left_alone(registry, parts
     assert isinstance(receiving.look(parts, source, NOW).error, TransientError)
     assert len(registry.asked) == PATIENCE
     patience = reply(b"", "429 Too Many Requests", "Retry-After: 7200\r\n")
-    registry.faults[pith_suffix(RECORDS[0].digest)] = patience
+    registry.faults = dict.fromkeys(registry.faults, patience)
     assert receiving.look(parts, source, NOW).error.retry_after == 7200
     assert len(registry.asked) == PATIENCE + 1
     assert parts.store.sources.get("registry").next_at >= NOW + 7200
