@@ -252,7 +252,9 @@ def _convert(raw: dict[str, Any], file: Path, values: Mapping[str, Any]) -> Conf
         where = f"{file}"
         if values:
             where += f" with {', '.join(map(variable, values))} of the environment"
-        raise ConfigError(f"{where}: {error}; see config/anchord.toml for every key") from None
+        from anchord.app.config_words import refusal
+
+        raise ConfigError(f"{where}: {refusal(error, raw)}") from None
 
 
 def _check(config: Config, file: Path) -> None:

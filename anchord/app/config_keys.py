@@ -112,6 +112,8 @@ def _words(found: types.Type) -> str:  # noqa: PLR0911 - one case a kind of valu
             return "one of " + ", ".join(value_text(one.value) for one in _members(cls))
         case types.ListType(item_type=item) | types.VarTupleType(item_type=item):
             return "list of tables" if _table(found) else f"list; each: {_words(item)}"
+        case types.DictType(key_type=types.EnumType() | types.LiteralType() as named):
+            return f"table; each of its keys is {_words(named)}"
         case types.DictType():
             return "tables by name"
         case _:

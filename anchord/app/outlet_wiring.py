@@ -27,6 +27,30 @@ def open_outlets(loaded: Loaded, clock: Clock) -> list[Outlet]:
     return [_opened(loaded, clock, one) for one in loaded.config.outlets]
 
 
+def look_over(loaded: Loaded, clock: Clock, one: OutletConfig) -> str:
+    """Return where an outlet hands over, when all that it names can be used; nobody is asked.
+
+    Raises:
+        ConfigError: an address, a driver, a file, a folder or a statement cannot be used.
+    """
+    if one.kind == "folder":
+        path = loaded.resolve(one.path)
+        there = next(parent for parent in (path, *path.parents) if parent.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigError(f"expected a folder that this user can write in path, got {there}")
+        return str(path) if there == path else f"{path}, to be made"
+    outlet = _opened(loaded, clock, one)
+    outlet.close()
+    if one.kind == "webhook":
+        return f"{one.url}, with a secret that can be used"
+    secret = _secret(loaded, one.name, one.password_file)
+    if secret is not None:
+        from anchord.adapters.outlets.secret import read_lines
+
+        read_lines(secret, "password_file")
+    return f"{len(one.statements)} statement(s), by a driver that is installed"
+
+
 def _opened(loaded: Loaded, clock: Clock, one: OutletConfig) -> Outlet:
     if one.kind == "folder":
         return _folder(loaded, one)

@@ -63,13 +63,13 @@ class MirrorSource:
             yield Step(items=rejections)
         left = [one for one in differences.kept() if one.kind in UNFINISHED]
         if left:
-            raise TransientError(f"source {self.name}: {left[0].what}")
+            raise TransientError(left[0].what)
 
     def _pull(self, place: Place, differences: Differences) -> Step:
         """Pull from one mirror for some seconds; everything that came is durable afterwards."""
         if place.mirror.index is None:
             raise ConfigError(
-                f"source {self.name}: the mirror has no index, so what is new in it cannot be "
+                "the mirror has no index, so what is new in it cannot be "
                 "told: set url to the address of a record with {id} in it, and ids"
             )
         app, most = self._app, max(int(self._rate * _LOOK_S), 1)

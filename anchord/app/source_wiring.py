@@ -12,6 +12,7 @@ from anchord.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from anchord.adapters.sources.sql import SqlSource
     from anchord.app.config import Loaded
     from anchord.app.source_config import SourceConfig
     from anchord.app.wiring import App
@@ -34,7 +35,27 @@ def open_sources(app: App) -> list[Source]:
     return [makers[one.kind](app, one) for one in app.config.sources]
 
 
-def _sql(app: App, one: SourceConfig) -> Source:
+def look_over(app: App, one: SourceConfig) -> str:
+    """Return what a source reads, when all that it names here can be used; nobody is asked.
+
+    Raises:
+        ConfigError: an address, a driver, a file or a folder cannot be used.
+    """
+    if one.kind == "folder":
+        path = app.loaded.resolve(one.path)
+        if not path.is_dir() or not os.access(path, os.R_OK | os.X_OK):
+            raise ConfigError(f"expected a folder that this user can read in path, got {path}")
+        return str(path)
+    if one.kind == "sql":
+        _sql(app, one).check()
+        return f"{one.table or 'a query'}, by a driver that is installed"
+    _pith(app, one)
+    if "{id}" not in one.url:
+        return f"the mirror {one.url}"
+    return f"{sum(1 for _ in _names(app.loaded, one)):,} name(s) at {one.url}"
+
+
+def _sql(app: App, one: SourceConfig) -> SqlSource:
     from anchord.adapters.sources.sql import SqlOptions, SqlSource
 
     options = SqlOptions(

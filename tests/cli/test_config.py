@@ -62,13 +62,13 @@ def test_the_environment_wins_over_the_file(file: Path, monkeypatch: pytest.Monk
         ("ANCHORD__ANCHORING__MIN_ANSWER", "2", "did you mean ANCHORD__ANCHORING__MIN_ANSWERS"),
         ("ANCHORD__NOTHING", "2", "no key"),
         ("ANCHORD__ANCHORING__MIN_ANSWERS", "two", "whole number"),
-        ("ANCHORD__ANCHORING__MIN_ANSWERS", "2.0", "int"),
-        ("ANCHORD__ANCHORING__MIN_ANSWERS", '"2"', "int"),
+        ("ANCHORD__ANCHORING__MIN_ANSWERS", "2.0", "whole number"),
+        ("ANCHORD__ANCHORING__MIN_ANSWERS", '"2"', "whole number"),
         ("ANCHORD__ANCHORING__MIN_ANSWERS", "2\ntimeout_s = 1", "whole number"),
-        ("ANCHORD__ANCHORING__MIN_ANSWERS", "0", ">= 1"),
+        ("ANCHORD__ANCHORING__MIN_ANSWERS", "0", "from 1"),
         ("ANCHORD__ANCHORING__SIGN_SUBMITTED", "yes", "true or false"),
-        ("ANCHORD__ANCHORING__SIGN_SUBMITTED", "1", "bool"),
-        ("ANCHORD__HEADERS__NETWORK", "bitcoin", "Invalid enum value"),
+        ("ANCHORD__ANCHORING__SIGN_SUBMITTED", "1", "true or false"),
+        ("ANCHORD__HEADERS__NETWORK", "bitcoin", "one of"),
         ("ANCHORD__HEADERS__SOURCES", "file", "list"),
         ("ANCHORD__ANCHORING__CALENDARS__URL", "https://x.example.org", "__CALENDARS"),
         ("ANCHORD__STORE__URL", "postgresql://me:secret@db.example.org/a", "password"),
@@ -81,6 +81,30 @@ def test_what_cannot_be_meant_is_refused_with_what_was_expected(
     with pytest.raises(ConfigError, match=re.escape(expected)) as caught:
         load(str(file))
     assert name in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[[sources]]\nname = "a"\nkind = "floder"', 'sources (number 1).kind: expected one of "f'),
+        ('[[sources]]\nkind = "folder"', "sources (number 1).name must be given"),
+        ('[[sources]]\nname = "a"\nkind = "sql"\nquerry = ""', "did you mean query?"),
+        ('[sources]\nurl = "postgresql://me:secret@h/d"', "expected list of tables; got a table"),
+        ("[anchoring]\nmin_answers = 0", "whole number from 1"),
+        ("[service]\npass_every_s = false", "expected number above 0 up to 86400; got false"),
+        ("[archive.captures.urls.arxiv]\nurl = 3", "archive.captures.urls.url: expected text"),
+        ('[[outlets]]\nname = "a"\nkind = "sql"\nstatements = { foo = "secret" }',
+         'each of its keys is one of "capture_stored"'),
+        ("frobnicate = 1", "frobnicate is no key; see config/anchord.toml"),
+    ],
+)  # fmt: skip
+def test_the_file_s_faults_are_told_by_key_with_what_was_expected_and_what_came(
+    text: str, expected: str, file: Path
+) -> None:
+    file.write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match=re.escape(expected)) as caught:
+        load(str(file))
     assert "secret" not in str(caught.value)
 
 
@@ -129,12 +153,13 @@ def test_only_what_was_changed_is_shown_when_that_is_asked(file: Path) -> None:
     assert shown["headers"] == {"network": "regtest"}
 
 
-def test_a_password_in_the_store_s_address_is_not_shown(file: Path) -> None:
+def test_a_password_in_the_store_s_address_is_refused_and_not_shown(file: Path) -> None:
     file.write_text('[store]\nurl = "postgresql://me:hunter2@db.example.org/a"\n' + CONFIG, "utf-8")
     for words in (["--json"], []):
         shown = run("-c", str(file), "config", "show", *words)
-        assert "hunter2" not in shown.output
-        assert "me:***@db.example.org" in shown.stdout
+        assert shown.exit_code == 2
+        assert "hunter2" not in shown.output + shown.stderr
+        assert "?passfile=FILE" in shown.stderr
 
 
 # ---------------------------------------------------------------------- check

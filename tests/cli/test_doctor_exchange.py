@@ -75,3 +75,42 @@ def test_events_that_an_outlet_refused_want_a_person(place: Workplace) -> None:
         app.store.outlets.advance("bundles", Progress(before=0, seq=1, aside=(refused,)), now)
     told = found(place, code=2)["outlet bundles"]
     assert "1 event(s) were refused" in str(told["what"])
+
+
+_SQL = """kind = "sql"\nurl = "sqlite:///here.db"\n"""
+_NAMES = """kind = "pith"\nurl = "https://r.example.org/{id}"\nids_file = "no\""""
+_SET = "statements = { timestamp_anchored = 'UPDATE papers SET at = :anchored_at' }"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ('[[sources]]\nname = "a"\nkind = "folder"\npath = "nowhere"', "sources (a)", "a folder"),
+        ('[[sources]]\nname = "a"\nkind = "sql"\ntable = "t"\nurl = "sqlite:///no.db"',
+         "sources (a)", "no file"),
+        ('[[sources]]\nname = "a"\nkind = "sql"\ntable = "t"\nurl = "nodatabase://h/d"',
+         "sources (a)", "driver"),
+        (f'[[sources]]\nname = "a"\n{_SQL}table = "t"\npassword_file = "no"',
+         "sources (a)", "cannot be read"),
+        (f'[[sources]]\nname = "a"\n{_NAMES}', "sources (a)", "cannot be read"),
+        ('[[outlets]]\nname = "a"\nkind = "folder"\npath = "here.db"', "outlets (a)", "a folder"),
+        ('[[outlets]]\nname = "a"\nkind = "webhook"\nurl = "https://hook.example.org/"',
+         "outlets (a)", "needs a secret"),
+        (f'[[outlets]]\nname = "a"\n{_SQL}{_SET.replace(":anchored_at", ":when")}',
+         "outlets (a)", ":when"),
+        (f'[[outlets]]\nname = "a"\n{_SQL}{_SET}\npassword_file = "no"',
+         "outlets (a)", "cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_a_source_or_an_outlet_names_in_vain_is_found_before_a_pass_stumbles_over_it(
+    text: str, name: str, expected: str, tmp_path: Path
+) -> None:
+    place = Workplace(tmp_path)
+    (tmp_path / "here.db").touch()
+    place.config.write_text(f"{place.config.read_text('utf-8')}\n{text}\n", "utf-8")
+    document = place.json("config", "check", code=2)
+    told = {one["name"]: one for one in document["checks"]}[name]
+    assert told["state"] == "fail"
+    assert expected in told["what"]
+    assert not told["what"].startswith(name)  # it is not said twice
+    assert told["todo"]

@@ -91,7 +91,7 @@ class WatchedFolder:
             yield Step(items=held.taken(), cursor=mark.written(), pause=scan.more)
         if scan.trouble is not None:
             raise TransientError(
-                f"source {self.name}: {scan.unreadable:,} folder(s) cannot be read, first "
+                f"{scan.unreadable:,} folder(s) cannot be read, first "
                 f"{scan.trouble}; all else was. Check their permissions"
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ def check(loaded: Loaded) -> Iterator[Result]:
     yield from _secrets(loaded)
     yield from _addresses(loaded)
     yield from _web(loaded)
+    yield from _exchange(loaded)
 
 
 def _file(loaded: Loaded) -> Iterator[Result]:
@@ -152,6 +154,26 @@ def _web(loaded: Loaded) -> Iterator[Result]:
         yield warn("web.tree", f"{tree} is not there", f"anchord mirror publish '{tree}'")
     else:
         yield ok("web.tree", str(tree))
+
+
+def _exchange(loaded: Loaded) -> Iterator[Result]:
+    """Look at what sources and outlets name on this machine: files, folders, drivers, addresses."""
+    from anchord.app import outlet_wiring, source_wiring
+
+    app, todo = App(loaded), "see `anchord config explain {}`; docs/operations.md has examples"
+    for source in loaded.config.sources:
+        yield _tried(
+            f"sources ({source.name})",
+            functools.partial(source_wiring.look_over, app, source),
+            todo.format("sources"),
+        )
+    for outlet in loaded.config.outlets:
+        yield _tried(
+            f"outlets ({outlet.name})",
+            functools.partial(outlet_wiring.look_over, loaded, app.clock, outlet),
+            todo.format("outlets"),
+        )
+    app.close()
 
 
 def _tried(key: str, look: Callable[[], str | None], todo: str) -> Result:

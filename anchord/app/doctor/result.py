@@ -57,7 +57,7 @@ def fail(name: str, what: str, todo: str, code: int = ConfigError.exit_code) -> 
 def failed(name: str, error: AnchordError, todo: str) -> Result:
     """Return an error as a result; what is refused or false is for a person to look at."""
     code = error.exit_code if error.exit_code > 1 else ConfigError.exit_code
-    return fail(name, str(error), todo, code)
+    return fail(name, str(error).removeprefix(f"{name}: "), todo, code)
 
 
 def exit_code(results: Iterable[Result]) -> int:
