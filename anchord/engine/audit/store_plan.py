@@ -13,7 +13,7 @@ from anchord.engine.audit.store_frame import Job
 if TYPE_CHECKING:
     from anchord.ports.reading import Span
 
-_MOST = 2_048
+LONGEST = 2_048
 """Row ids in a stretch: two tiles of records and events are a few MiB."""
 
 
@@ -46,8 +46,8 @@ def _stretches(spans: Sequence[Span], end: int) -> Iterator[tuple[int, int]]:
     cuts = [span.first - 1 for span in spans if span.first <= end] + [end]
     best = 0
     for cut in cuts:
-        while cut - low + 1 > _MOST:
-            high = best if best >= low else low + _MOST - 1
+        while cut - low + 1 > LONGEST:
+            high = best if best >= low else low + LONGEST - 1
             yield low, high
             low = high + 1
         best = max(best, cut)

@@ -15,6 +15,7 @@ from anchord.core.keyring import PublicKey, make_keyring
 from anchord.core.not_before import NotBefore
 from anchord.engine.audit.outcome import Outcome, OutcomeParts
 from anchord.engine.audit.store_frame import Frame, Job, Verdict
+from anchord.engine.audit.store_plan import LONGEST
 from anchord.errors import FatalError, RefusedError
 
 if TYPE_CHECKING:
@@ -104,9 +105,13 @@ def read_jobs(raw: bytes) -> tuple[Job, ...]:
     """Return the stretches that `jobs_bytes` wrote.
 
     Raises:
-        FatalError: these bytes are none.
+        FatalError: these bytes are none, or one is longer than any that is planned.
     """
-    return _read(_jobs, raw, "stretches of records")
+    jobs = _read(_jobs, raw, "stretches of records")
+    for job in jobs:
+        if not 1 <= job.low <= job.high < job.low + LONGEST:
+            raise _refused("stretches of records", f"one from {job.low} to {job.high}")
+    return jobs
 
 
 def outcome_bytes(outcome: Outcome) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from support.fuzzing import core_targets, file_targets, web_targets
+from support.fuzzing import core_targets, file_targets, fleet_targets, web_targets
 from support.fuzzing.engine import Target
 
 TARGETS: tuple[Target, ...] = (
     *core_targets.TARGETS,
     *web_targets.TARGETS,
     *file_targets.TARGETS,
+    *fleet_targets.TARGETS,
 )
