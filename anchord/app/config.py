@@ -7,7 +7,6 @@ Paths are relative to the folder of the file. Secrets are paths to files, never 
 from __future__ import annotations
 
 import os
-import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,7 @@ import msgspec
 from anchord.adapters.disk import read_small
 from anchord.app.archive_config import ArchiveConfig, check_archive
 from anchord.app.config_environment import given, laid_over, variable
+from anchord.app.database_address import PASSFILE, holds_password
 from anchord.app.fleet_config import FleetConfig
 from anchord.app.metrics.address import host_and_port
 from anchord.app.outlet_config import OutletConfig, check_outlets
@@ -28,15 +28,14 @@ from anchord.errors import ConfigError, RefusedError
 
 Network = Literal["mainnet", "testnet4", "signet", "regtest"]
 SourceName = Literal["file", "node", "explorers"]
-_SECRET_OPTIONS = frozenset(("password", "passwd", "pwd", "sslpassword"))
-"""Of libpq and other drivers."""
 
 
 class StoreConfig(Section, frozen=True, kw_only=True):
     """Where state lives."""
 
     url: str = "sqlite:///anchord.db"
-    """SQLAlchemy URL; a relative SQLite path is relative to this file."""
+    """SQLAlchemy URL without a password; a relative SQLite path is relative to this file, and so
+    is the password file of postgresql://USER@HOST/DATABASE?passfile=FILE."""
 
 
 class SignerConfig(Section, frozen=True, kw_only=True):
@@ -327,17 +326,13 @@ def _check_paths(config: Config, file: Path) -> None:
 
 
 def _check_databases(config: Config, file: Path) -> None:
-    """Refuse a password among the options of an address, where messages would not hide it."""
-    named = {
-        "store.url": config.store.url,
-        **{f"sources ({one.name}): url": one.url for one in config.sources},
-        **{f"outlets ({one.name}): url": one.url for one in config.outlets},
-    }
-    for key, url in named.items():
-        options = urllib.parse.parse_qsl(url.partition("?")[2], keep_blank_values=True)
-        if _SECRET_OPTIONS & {name.lower() for name, _ in options}:
-            raise ConfigError(
-                f"{file}: {key}: expected no password among the options after the question mark, "
-                "got one: it would be shown; keep it in the driver's own password file "
-                "(passfile=FILE), or between user and host"
-            )
+    """Refuse a password in an address: a configuration is shown, copied and backed up."""
+    elsewhere = "put it into a file of its own, mode 0600, and name that in password_file"
+    named = [
+        ("store.url", config.store.url, PASSFILE),
+        *((f"sources ({one.name}): url", one.url, elsewhere) for one in config.sources),
+        *((f"outlets ({one.name}): url", one.url, elsewhere) for one in config.outlets),
+    ]
+    for key, url, todo in named:
+        if holds_password(url):
+            raise ConfigError(f"{file}: {key}: expected no password in it, got one: {todo}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from anchord.app.database_address import PASSFILE, holds_password
 from anchord.core import stricttoml
 from anchord.errors import ConfigError, RefusedError
 
@@ -78,10 +79,9 @@ def _unknown(name: str, known: dict[str, Key]) -> str:
 
 
 def _value(key: Key, name: str, text: str) -> Any:
-    if key.name == "store.url" and _has_password(text):
+    if key.name == "store.url" and holds_password(text):
         raise ConfigError(
-            f"{name} holds a password, and an environment is inherited and can be listed: keep it "
-            "in the configuration file, or in the database driver's own password file"
+            f"{name} holds a password, and an environment is inherited and shown: {PASSFILE}"
         )
     if key.type == "text" or key.type.startswith("one of"):
         return text
@@ -95,12 +95,3 @@ def _value(key: Key, name: str, text: str) -> Any:
             f"{key.default_text or 'true'}"
         )
     return read["value"]
-
-
-def _has_password(url: str) -> bool:
-    import sqlalchemy as sa
-
-    try:
-        return bool(sa.make_url(url).password)
-    except sa.exc.ArgumentError:
-        return False  # no address at all: told where it is opened

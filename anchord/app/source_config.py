@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from anchord.app.database_address import holds_password
 from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.errors import ConfigError
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?")
-_PASSWORD = re.compile(r"://[^/@]*:[^/]*@")
 _OF_KIND = {
     "sql": (
         "url", "password_file", "query", "table", "key", "start", "url_hosts", "timeout_s",
@@ -122,7 +122,7 @@ def _meaningless(source: SourceConfig) -> list[str]:
 def _of_sql(source: SourceConfig) -> Iterator[str]:
     if bool(source.query) == bool(source.table):
         yield "sql needs query or table, and not both"
-    if _PASSWORD.search(source.url):
+    if holds_password(source.url):
         yield "url holds a password: put that into a file of its own and name it in password_file"
     if not source.key:
         yield "key is empty: expected the name of the column that only grows"

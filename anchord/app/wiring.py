@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.config import Config, Loaded, load
+from anchord.app.database_address import with_passfile
 from anchord.engine.parts import Parts, Policy
 from anchord.errors import ConfigError
 from anchord.ports import BulkSigner
@@ -46,7 +47,7 @@ class SystemClock:
 
 
 def store_url(loaded: Loaded) -> str:
-    """Return the store's URL with a relative SQLite path made absolute.
+    """Return the store's URL with the paths in it made absolute.
 
     Raises:
         ConfigError: not a URL, no database in it, or a path that is not UTF-8.
@@ -59,6 +60,8 @@ def store_url(loaded: Loaded) -> str:
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
         msg = f"{loaded.path}: store.url names no file: expected e.g. sqlite:///anchord.db"
         raise ConfigError(msg)
+    if url.get_backend_name() == "postgresql":
+        return with_passfile(url, loaded.resolve).render_as_string(hide_password=False)
     if url.get_backend_name() != "sqlite" or not url.database:
         return loaded.config.store.url
     path = loaded.resolve(url.database)

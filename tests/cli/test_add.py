@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from anchord.adapters.sources.kinds import Kind
-from anchord.app.cli.add import KINDS, shown
+from anchord.app.cli.add import KINDS, own_files, shown
 from anchord.app.cli.main import cli
+from anchord.app.config import load
 from anchord.app.wiring import open_app
 
 SEEDS = [b'{"a": 1}', b'{"a": 2}', b'{"a": 3}']
@@ -133,6 +134,50 @@ def test_adding_the_folder_anchord_lives_in_passes_over_its_own_files(home):
     (home / "photo").write_bytes(b"photo")
     assert counts(add(".", "--json")) == (1, 0, 0, 0)
     assert counts(add(".", "--json")) == (0, 1, 0, 0)
+
+
+SECRETS = """
+[signer]
+passphrase_file = "passphrase"
+[headers.node]
+cookie_file = "cookie"
+password_file = "node-password"
+[archive]
+credentials_file = "credentials"
+[[sources]]
+name = "registry"
+kind = "sql"
+url = "postgresql://reader@db.example.org/registry"
+password_file = "registry-password"
+table = "records"
+[[outlets]]
+name = "hook"
+kind = "webhook"
+url = "https://example.org/"
+secret_file = "hook-secret"
+[[outlets]]
+name = "back"
+kind = "sql"
+url = "postgresql://writer@db.example.org/registry"
+password_file = "back-password"
+statements = { timestamp_anchored = "UPDATE records SET anchored = 1 WHERE id = :id" }
+"""
+
+
+def test_no_secret_that_the_configuration_names_is_taken_for_a_record(home):
+    """Nor does any of them lie in a tree that is published or served: all ask `own_files`."""
+    (home / "anchord.toml").write_text(SECRETS, "utf-8")
+    named = [line.split('"')[1] for line in SECRETS.splitlines() if "_file = " in line]
+    for name in named:
+        (home / name).write_text("a secret\n", "utf-8")
+        (home / name).chmod(0o600)
+    assert len(named) == 7
+    assert counts(add(".", "--json")) == (0, 0, 0, 0)
+    store = (
+        '[store]\nurl = "postgresql://anchord@db.example.org/a?sslmode=require&passfile=pgpass"\n'
+    )
+    (home / "anchord.toml").write_text(store, "utf-8")
+    assert home / "pgpass" in own_files(load(None))
 
 
 def test_names_that_would_move_the_cursor_are_escaped(home):

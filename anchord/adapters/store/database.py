@@ -158,6 +158,27 @@ def current_revision(engine: sa.Engine, url: str) -> str | None:
         return None if row is None else str(row[0])
 
 
+def revision_at(url: str) -> str | None:
+    """Return the schema revision of the store at an address; None where there is no store yet.
+
+    Raises:
+        AnchordError: by consequence, when the database does not say.
+    """
+    path = sqlite_path(url)
+    if path is not None and not path.is_file():
+        return None
+    engine = connect(url)
+    try:
+        return current_revision(engine, url)
+    finally:
+        engine.dispose()
+
+
+def shown_url(url: str) -> str:
+    """Return an address as people may see it: without a password."""
+    return sa.make_url(url).render_as_string(hide_password=True)
+
+
 def _touch(path: Path) -> None:
     """Make the file before SQLite does, so that nobody else may read it."""
     try:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anchord.app.cli.output import emit_json, notes, print_table, progress
+from anchord.app.database_address import passfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.progress import Progress
 
-    from anchord.app.config import Loaded
+    from anchord.app.config import Config, Loaded
     from anchord.core.model import Rejection
     from anchord.engine.scan import Taken
     from anchord.ports import RecordSource
@@ -148,11 +149,25 @@ def own_files(loaded: Loaded) -> list[Path]:
     config = loaded.config
     headers = config.headers.file.path
     names = [config.signer.key_dir, headers, f"{headers}.lock", config.archive.items.spool_dir]
-    names += [name for name in (config.archive.credentials_file,) if name]
+    names += _secrets(config)
     if config.store.url.startswith("sqlite:///"):
         database = config.store.url.removeprefix("sqlite:///")
         names += [database + tail for tail in ("", "-wal", "-shm", "-journal", ".lock")]
     return [loaded.path, *map(loaded.resolve, names)]
+
+
+def _secrets(config: Config) -> list[str]:
+    """Return the files that hold secrets, as the configuration names them."""
+    names = [
+        config.archive.credentials_file,
+        config.signer.passphrase_file,
+        config.headers.node.cookie_file,
+        config.headers.node.password_file,
+        passfile(config.store.url) or "",
+        *(source.password_file for source in config.sources),
+        *(name for outlet in config.outlets for name in (outlet.password_file, outlet.secret_file)),
+    ]
+    return [name for name in names if name]
 
 
 class _Refusals:

@@ -12,6 +12,8 @@ import click
 
 from anchord.app.cli.output import emit_json
 from anchord.app.config import Loaded, load
+from anchord.app.database_address import PASSFILE, holds_password
+from anchord.app.toml_text import value_text
 from anchord.errors import ConfigError
 
 
@@ -22,14 +24,27 @@ from anchord.errors import ConfigError
 @click.option(
     "--signer-id", metavar="NAME", help="Who signs, as events state it (default: this host's name)."
 )
+@click.option(
+    "--store", metavar="URL",
+    help="Where a new configuration keeps the store (default: sqlite:///anchord.db).",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
-def command(config_path: str | None, directory: Path, signer_id: str | None, as_json: bool) -> None:
+def command(
+    config_path: str | None,
+    directory: Path,
+    signer_id: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
     """Make anchord.toml, a signing key and a store in DIR (default: here).
 
     What is there already is kept: running it again changes nothing. A store of an older
     version is migrated. An encrypted key is made with `anchord key new --passphrase-file`;
     set signer.passphrase_file first, and init uses it for the first key.
+
+    A store on PostgreSQL is an empty database, in which anchord makes its tables:
+    --store 'postgresql://USER@HOST/DATABASE?passfile=FILE'.
     """
     # A folder named on the command line wins over a configuration named in the environment.
     config = directory / "anchord.toml"
@@ -38,7 +53,7 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
     made = []
     try:
         config.parent.mkdir(parents=True, exist_ok=True)
-        if _write_config(config, signer_id or socket.gethostname()):
+        if _write_config(config, signer_id or socket.gethostname(), store):
             made.append(str(config))
     except OSError as error:
         raise ConfigError(
@@ -46,6 +61,11 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
             "free space"
         ) from None
     loaded = load(str(config))
+    if store not in {None, loaded.config.store.url}:
+        raise ConfigError(
+            f"{config} is kept as it is, and its store.url is not what --store names: change it "
+            "there, or leave --store out"
+        )
     made += _make_key(loaded)
     new, migrated = _make_store(loaded)
     made += new
@@ -61,25 +81,45 @@ def command(config_path: str | None, directory: Path, signer_id: str | None, as_
     click.echo("Next: anchord add FILE..., then anchord run-once --wait", err=True)
 
 
-def _write_config(path: Path, signer_id: str) -> bool:
+def _write_config(path: Path, signer_id: str, store: str | None) -> bool:
     """Write the starting configuration, whole or not at all, unless there is one.
 
     A half-written or empty file would count as a configuration: it would mean the defaults.
     """
     text = resources.files("anchord.app").joinpath("starting.toml").read_text("utf-8")
     safe = "".join(ch for ch in signer_id if ch.isalnum() or ch in ".-_") or "anchord"
+    text = text.replace("@SIGNER_ID@", safe)
+    if store is not None:
+        text = text.replace("[signer]", f"[store]\nurl = {_toml_url(store)}\n\n[signer]", 1)
     if path.exists():
         return False
     # A killed init leaves this file; nothing reads it, and the next one writes it again.
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        beside.write_text(text.replace("@SIGNER_ID@", safe), "utf-8")
+        beside.write_text(text, "utf-8")
         _take_name(beside, path)
     except FileExistsError:
         return False
     finally:
         beside.unlink(missing_ok=True)
     return True
+
+
+def _toml_url(url: str) -> str:
+    """Return an address as the configuration has it.
+
+    Raises:
+        ConfigError: it cannot be one, or holds a password.
+    """
+    if holds_password(url):
+        raise ConfigError(
+            f"a password on the command line is seen by everybody on this machine: {PASSFILE}"
+        )
+    if not url.isprintable() or not url.partition("://")[1]:
+        raise ConfigError(
+            "--store: expected sqlite:///FILE or postgresql://USER@HOST/DATABASE, got another text"
+        )
+    return value_text(url)
 
 
 def _take_name(beside: Path, path: Path) -> None:
@@ -119,14 +159,13 @@ def _has_keyring(folder: Path) -> bool:
 
 def _make_store(loaded: Loaded) -> tuple[list[str], list[str]]:
     """Make or migrate the store; return what is new, and what is migrated."""
-    from anchord.adapters.store.database import create, sqlite_path
+    from anchord.adapters.store.database import create, revision_at, shown_url, sqlite_path
     from anchord.app.wiring import store_url
 
     url = store_url(loaded)
-    path = sqlite_path(url)
-    # What a killed init leaves is an empty file: there is nothing in it to migrate.
-    old = path is not None and path.is_file() and path.stat().st_size > 0
+    old = revision_at(url) is not None
     if not create(url):
         return [], []
-    named = [str(path) if path is not None else "the store's tables"]
+    path = sqlite_path(url)
+    named = [f"the store's tables in {shown_url(url)}" if path is None else str(path)]
     return ([], named) if old else (named, [])

@@ -10,6 +10,7 @@ import msgspec
 
 from anchord.app.cli.output import emit_json, shown_progress
 from anchord.app.config import load
+from anchord.app.database_address import PASSFILE, holds_password, with_passfile
 from anchord.errors import ConfigError, FatalError
 
 if TYPE_CHECKING:
@@ -107,13 +108,13 @@ def _address(text: str) -> str:
         raise unknown from None
     if url.get_backend_name() not in {"sqlite", "postgresql"} or not url.database:
         raise unknown
-    if url.password is not None or "password" in url.query:
+    if holds_password(text):
         raise ConfigError(
-            "a password on the command line is seen by everybody on this machine: leave it out and "
-            "name a file in the address, ?passfile=FILE"
+            f"a password on the command line is seen by everybody on this machine: {PASSFILE}"
         )
     if path is None:
-        return text
+        there = with_passfile(url, lambda name: Path(name).expanduser().absolute())
+        return there.render_as_string(hide_password=False)
     if str(path) == ":memory:":
         raise ConfigError("a store in memory is gone at once: name a file, sqlite:///FILE")
     return f"sqlite:///{Path(path).absolute()}"

@@ -7,8 +7,6 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from anchord.app.config_environment import variable
 from anchord.app.doctor.result import Result, fail, failed, ok, warn
 from anchord.app.wiring import App, store_url
@@ -39,20 +37,8 @@ def _file(loaded: Loaded) -> Iterator[Result]:
             name, f"{path} can be written by others (mode {stat.S_IMODE(mode):04o})",
             f"chmod go-w '{path}'",
         )  # fmt: skip
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and _has_password(loaded.config.store.url):
-        yield fail(
-            name, f"{path} holds the store's password and can be read by others",
-            f"chmod 600 '{path}'",
-        )  # fmt: skip
     given = ", ".join(variable(name) for name in loaded.environment)
     yield ok(name, f"{path}{f', and of the environment {given}' if given else ''}")
-
-
-def _has_password(url: str) -> bool:
-    try:
-        return bool(sa.make_url(url).password)
-    except sa.exc.ArgumentError:
-        return False
 
 
 def _folders(loaded: Loaded) -> Iterator[Result]:
@@ -99,6 +85,7 @@ def _secrets(loaded: Loaded) -> Iterator[Result]:
     named = loaded.config.signer.passphrase_file
     file = loaded.resolve(named) if named else None
     node = loaded.config.headers.node
+    yield from _passfile(loaded)
     yield _tried(
         "signer.passphrase_file",
         lambda: None if read_passphrase(file, os.environ) is None else "can be read",
@@ -117,6 +104,29 @@ def _secrets(loaded: Loaded) -> Iterator[Result]:
                     f"headers.node.{key}", f"{where} cannot be read",
                     "start the node, or let this user read the file",
                 )  # fmt: skip
+
+
+def _passfile(loaded: Loaded) -> Iterator[Result]:
+    """Look at the password file of the store: the driver passes over one that it cannot use."""
+    from anchord.adapters.signers.private_key import check_private
+    from anchord.app.database_address import passfile
+
+    named = passfile(loaded.config.store.url)
+    if named is None:
+        return
+    path = loaded.resolve(named)
+    if not os.access(path, os.R_OK):
+        yield fail(
+            "store.url", f"the password file {path} cannot be read",
+            "make it with a line HOST:PORT:DATABASE:USER:PASSWORD, mode 0600, for this user",
+        )  # fmt: skip
+        return
+
+    def look() -> str:
+        check_private(path, path.stat().st_mode, "600")
+        return f"the password file {path} can be read"
+
+    yield _tried("store.url", look, f"chmod 600 '{path}'")
 
 
 def _addresses(loaded: Loaded) -> Iterator[Result]:
