@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import select
+import time
 from functools import cache
 from typing import Any
 
@@ -53,6 +55,9 @@ _SERVER_LOOKS = (
     # Who holds a right or reads one moment for hours is idle for long, whatever the server's rule.
     "-c idle_in_transaction_session_timeout=0 -c statement_timeout=0 -c timezone=UTC"
 )
+_TRUSTED_IDLE_S = 30
+"""An idle session is asked whether it still lives after this long, or when the server said
+something meanwhile: a server that ends says so, a machine that is gone does not."""
 _LEAST_VERSION = 13
 """Of the server: the first with pg_current_snapshot()."""
 _AWAY = ("08", "57P", "40", "53300", "55P03", "57014", "25P03", "25P04")
@@ -72,8 +77,10 @@ def engine(url: sa.URL) -> sa.Engine:
         ImportError: the driver is not installed.
     """
     arguments = session_arguments(url)
-    found = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
+    found = sa.create_engine(url, connect_args=arguments)
     event.listen(found, "connect", _connected)
+    event.listen(found, "checkin", _idle)
+    event.listen(found, "checkout", _awake)
     event.listen(found, "begin", _begin)
     return found
 
@@ -130,6 +137,37 @@ def process_named(application: str | None) -> tuple[int | None, str | None]:
 def _connected(driver: Any, _record: Any) -> None:
     for dumper in _text_dumpers():
         driver.adapters.register_dumper(str, dumper)
+
+
+def _idle(_driver: Any, record: Any) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _awake(driver: Any, record: Any, _proxy: Any) -> None:
+    """Let the pool open another session when one that idled is gone; mostly at no round trip.
+
+    Raises:
+        InvalidatePoolError: the pool's own sign; it tries again with new sessions.
+    """
+    import psycopg
+
+    since = record.info.pop("idle_since", None)
+    if since is None or (time.monotonic() - since < _TRUSTED_IDLE_S and not _heard(driver)):
+        return
+    try:
+        driver.execute("")
+        driver.rollback()
+    except psycopg.Error:
+        raise exc.InvalidatePoolError("the session ended while it idled") from None
+
+
+def _heard(driver: Any) -> bool:
+    """Tell whether the server sent something, or closed the connection, without being asked."""
+    if driver.closed:
+        return True
+    waiting = select.poll()
+    waiting.register(driver.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 @cache
