@@ -14,13 +14,14 @@ from anchord.core.retry import next_attempt
 from anchord.engine.deliveries import Desk
 from anchord.errors import (
     ConfigError,
+    LedgerError,
     NetworkError,
     ProtocolError,
     RateLimitedError,
     RefusedError,
     TransientError,
 )
-from anchord.ports.outlet import PARKED, WAITING, Closed, Progress, SetAside
+from anchord.ports.outlet import PARKED, WAITING, Closed, Partly, Progress, SetAside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -106,6 +107,8 @@ class Turn:
         self._stubborn = self._state.failures >= STUBBORN_AFTER
         self._refusals: list[str] = []
         """Words of new events that were refused since one arrived."""
+        self._after: float | None = None
+        """How long the outlet asked to be left alone when it failed at one of them."""
         self._guessed = False
         """One of them did not answer for itself: the outlet failed at it."""
         self._held: set[int] = set()
@@ -118,6 +121,7 @@ class Turn:
         at = self._state.next_attempt_at
         if at is None or at > self._now:
             return self._state.last_error if self._state.failures else None
+        self._check_ledger()
         try:
             self._again()
             self._onward()
@@ -146,6 +150,16 @@ class Turn:
         with store.exclusive():
             return self._table.begin(outlet.name, outlet.kind, first, self._now)
 
+    def _check_ledger(self) -> None:
+        """Rows that an outlet has passed must be there, or it would miss what takes their place."""
+        length, _ = self._parts.store.log.sizes()
+        if self._state.seq > length:
+            raise LedgerError(
+                f"the outlet {self._outlet.name} is at row {self._state.seq:,} of the ledger, but "
+                f"that has {length:,}: it was put back to an older state without its outlets. "
+                "Restore the whole store from a backup, or give the outlet a new name"
+            )
+
     # ------------------------------------------------------------------ what was set aside
 
     def _again(self) -> None:
@@ -165,7 +179,8 @@ class Turn:
         rows = next(self._parts.store.ledger.walk(one.seq - 1, 1), [])
         delivery = self._desk.prepare(rows)[one.seq]
         self._commit()
-        words = self._call([delivery], guessing=True).get(one.seq)
+        refused, _ = self._call([delivery], guessing=True)
+        words = refused.get(one.seq)
         if words is None:
             self._draft.done.append((one.seq, one.record_id))
             self._arrived()
@@ -204,9 +219,12 @@ class Turn:
                 for row in group
                 if row.seq in prepared and row.record_id not in self._held
             ]
-            refused = self._call(offered, guessing=self._stubborn) if offered else {}
-            self._take_down(group, passed, {one.seq for one in offered}, refused)
+            refused, rest = self._call(offered, guessing=self._stubborn) if offered else ({}, None)
+            done = [row for row in group if rest is None or row.seq < rest]
+            self._take_down(done, passed, {one.seq for one in offered}, refused)
             self._tell(end)
+            if rest is not None:
+                return
 
     def _wanted(self, rows: Sequence[SignedRow]) -> list[SignedRow]:
         """Return the rows whose event type the outlet takes."""
@@ -269,26 +287,31 @@ class Turn:
         count = len(self._refusals)
         if self._guessed or not self._stubborn:
             self._drop()
-        raise _FailingError(f"{count} events in a row were not taken; the last: {words}")
+        said = f"{count} events in a row were not taken; the last: {words}"
+        raise _FailingError(said, self._after)
 
     def _conclude(self) -> None:
-        """The outlet failed at an event, and nothing else told which of the two is to blame."""
+        """The outlet failed at an event, and nothing else told which of the two is to blame.
+
+        The event is not: it would be parked for no more than that nothing happened meanwhile.
+        """
         if self._guessed:
             words = self._refusals[-1]
-            if not self._stubborn:
-                self._drop()
-            raise _FailingError(words)
+            self._drop()
+            raise _FailingError(words, self._after)
 
     def _arrived(self) -> None:
         self._draft.arrived += 1
         if self._refusals or self._draft.arrived >= _TOGETHER:
-            self._refusals, self._guessed = [], False
+            self._refusals, self._guessed, self._after = [], False, None
             self._commit()
 
     # ------------------------------------------------------------------ calls
 
-    def _call(self, offered: Sequence[Delivery], *, guessing: bool) -> Mapping[int, str]:
-        """Make one call; return what was refused by itself.
+    def _call(
+        self, offered: Sequence[Delivery], *, guessing: bool
+    ) -> tuple[Mapping[int, str], int | None]:
+        """Make one call; return what was refused by itself, and from where on nothing was tried.
 
         Args:
             offered: what goes.
@@ -297,16 +320,19 @@ class Turn:
         try:
             answer = self._outlet.hand_over(offered)
         except (ConfigError, ProtocolError, RefusedError, TransientError) as error:
+            after = error.retry_after if isinstance(error, TransientError) else None
             if guessing and _may_be_its_fault(error):
                 self._guessed = True
-                return {offered[0].seq: str(error)}
+                self._after = max(self._after or 0, after or 0) or None
+                return {offered[0].seq: str(error)}, None
             self._drop_guesses()
-            after = error.retry_after if isinstance(error, TransientError) else None
             raise _FailingError(str(error), after) from None
         if isinstance(answer, Closed):
             self._drop_guesses()
             raise _ClosedError(answer.words)
-        return answer
+        if isinstance(answer, Partly):
+            return answer.refused, answer.rest
+        return answer, None
 
     def _refusal(self, seq: int, record_id: int, attempts: int, words: str) -> SetAside:
         shortest, longest = _EVENT_S
@@ -362,8 +388,9 @@ class Turn:
 
 
 def _may_be_its_fault(error: AnchordError) -> bool:
-    """Tell whether an event may be why an outlet that stays away fails at it."""
+    """Tell whether an event may be why an outlet fails at it, whatever it says about that.
+
+    A server in front of a receiver may forbid what one event says, a trigger may fail for one row.
+    """
     never_sent = isinstance(error, NetworkError) and error.refused
-    return isinstance(error, TransientError) and not (
-        never_sent or isinstance(error, RateLimitedError)
-    )
+    return not (never_sent or isinstance(error, RateLimitedError))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from anchord.core.model import StoredRecord
 
@@ -36,6 +37,19 @@ class Closed(msgspec.Struct, frozen=True):
     """The other side wants nothing any more, until a person says otherwise. A value, no error."""
 
     words: str
+
+
+class Partly(msgspec.Struct, frozen=True):
+    """The time of a call was over on the way; the rest is offered again."""
+
+    refused: Mapping[int, str]
+    """As of a whole call; all others before `rest` were taken."""
+    rest: int
+    """The first delivery that was not tried, by `seq`, and none behind it was: never the first."""
+
+
+CALL_S = 10.0
+"""About how long one call lasts at most: others wait meanwhile."""
 
 
 class Outlet(Protocol):
@@ -76,8 +90,10 @@ class Outlet(Protocol):
         """Most deliveries in one call."""
         ...
 
-    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str] | Closed:
+    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str] | Partly | Closed:
         """Hand over all of them, durably; return those refused by themselves, by `seq`, with words.
+
+        They are tried in their order; when that takes longer than `CALL_S`, the rest is left.
 
         Raises:
             TransientError: the outlet cannot take anything now; some of it may have arrived.

@@ -31,7 +31,7 @@ from anchord.errors import (
     StoreBusyError,
     TransientError,
 )
-from anchord.ports.outlet import PARKED, WAITING
+from anchord.ports.outlet import PARKED, WAITING, Partly
 
 DAY_S = 86_400
 OUTCOMES = ["taken"] * 4 + ["refused", "away", "lost", "killed"]
@@ -322,12 +322,17 @@ def test_in_a_group_only_the_refused_ones_are_set_aside(world):
     assert aside(go) == 3
 
 
-def test_an_event_at_which_an_outlet_always_fails_holds_it_up_for_minutes_not_for_ever(world):
-    """Silence does not tell whose fault it is: the one behind it does."""
+@pytest.mark.parametrize(
+    "error", [NetworkError("no answer"), ProtocolError("403 forbidden"), ConfigError("XX001")]
+)
+def test_an_event_at_which_an_outlet_always_fails_holds_it_up_for_minutes_not_for_ever(
+    world, error
+):
+    """An outlet's failure does not tell whose fault it is: the event behind it does."""
     outlet = FakeOutlet(at_once=5)
 
     def fails(some):
-        return NetworkError("no answer") if any(one.record.id == 2 for one in some) else None
+        return error if any(one.record.id == 2 for one in some) else None
 
     outlet.fails = fails
     go = world(outlet)
@@ -347,19 +352,84 @@ def test_an_event_at_which_an_outlet_always_fails_holds_it_up_for_minutes_not_fo
     go.all_arrived(outlet)
 
 
-def test_an_outlet_that_is_silent_for_weeks_has_nothing_parked(world):
+@pytest.mark.parametrize("count", [1, 6])
+@pytest.mark.parametrize(
+    "error", [NetworkError("no answer"), ConfigError("no secret"), ProtocolError("404")]
+)
+def test_an_outlet_that_is_away_for_weeks_has_nothing_parked(world, error, count):
     outlet = FakeOutlet()
-    outlet.fails = failing(NetworkError("no answer"))
+    outlet.fails = failing(error)
     go = world(outlet)
-    go.add(bare(6))
+    go.add(bare(count))
     go()
-    for _ in range(24 * 7):
-        deliver(go.parts, go.clock.advance(3_600))
+    for _ in range(21):
+        deliver(go.parts, go.clock.advance(16 * 3_600))
     assert (aside(go), parked(go)) == (0, 0)
     assert go.parts.store.outlets.get("fake").failures > STUBBORN_AFTER
     outlet.fails = failing(None)
     go(3_600)
-    assert outlet.rows == [1, 2, 3, 4, 5, 6]
+    assert outlet.rows == list(range(1, count + 1))
+
+
+def test_what_was_set_aside_before_an_outlet_went_away_is_not_parked_for_that(world):
+    outlet = FakeOutlet()
+    outlet.refuses = lambda one: one.record.id == 1
+    go = world(outlet)
+    go.add(bare(2))
+    go()
+    outlet.fails = failing(NetworkError("no answer"))
+    for _ in range(21):
+        deliver(go.parts, go.clock.advance(16 * 3_600))
+    assert (aside(go), parked(go)) == (1, 0)
+    outlet.fails, outlet.refuses = failing(None), lambda _one: False
+    go(4 * 3_600)
+    assert sorted(outlet.rows) == [1, 2]
+
+
+def test_what_was_asked_for_is_respected_by_whoever_guesses(world):
+    """After many failures, too, when events are tried one after another."""
+    outlet = FakeOutlet()
+    outlet.fails = failing(TransientError("later", retry_after=5_000))
+    go = world(outlet)
+    go.add(bare(3))
+    go()
+    for _ in range(2 * STUBBORN_AFTER):
+        at = go.parts.store.outlets.get("fake").next_attempt_at
+        assert at >= go.clock.now() + 5_000
+        deliver(go.parts, go.clock.advance(at - go.clock.now()))
+
+
+def test_rows_that_an_outlet_passed_and_that_are_gone_are_told(world):
+    """A ledger that was put back to an older state grows again, under the outlet's place in it."""
+    outlet = FakeOutlet()
+    go = world()
+    go.add(bare(3))
+    go()
+    go.parts.store.outlets.begin("fake", "fake", 10, go.clock.now())
+    go.use(outlet)
+    with pytest.raises(LedgerError, match="older state"):
+        deliver(go.parts, go.clock.now())
+    assert outlet.got == []
+
+
+def test_a_call_whose_time_is_over_goes_on_where_it_stopped(world):
+    """Each takes two of what it is offered, and refuses one of those."""
+    outlet = FakeOutlet(at_once=7)
+    hand_over = outlet.hand_over
+    outlet.refuses = lambda one: one.record.id == 2
+
+    def some(deliveries):
+        refused = hand_over(deliveries[:2])
+        return Partly(refused, deliveries[2].seq) if len(deliveries) > 2 else refused
+
+    outlet.hand_over = some  # type: ignore[method-assign]
+    go = world(outlet)
+    go.add(bare(9))
+    go()
+    assert outlet.rows == [1, 3, 4, 5, 6, 7, 8, 9]
+    outlet.refuses = lambda _one: False
+    go(3_600)
+    go.all_arrived(outlet)
 
 
 # ---------------------------------------------------------------------- crashes, and others

@@ -8,6 +8,7 @@ however often it runs: `UPDATE ... SET anchored_at = :anchored_at WHERE id = :id
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -17,10 +18,10 @@ from anchord.adapters.hangup import Line
 from anchord.adapters.outlets.secret import read_lines
 from anchord.core.moment import utc
 from anchord.errors import ConfigError, TransientError
-from anchord.ports.outlet import Wants
+from anchord.ports.outlet import CALL_S, Partly, Wants
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from anchord.errors import AnchordError
@@ -81,7 +82,7 @@ class SqlOutlet:
         self._line = Line(self._engine)
         self._shown = self._engine.url.render_as_string(hide_password=True)
 
-    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str]:
+    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str] | Partly:
         """Run the statements of all events in one transaction, or, when one fails, in one each.
 
         Raises:
@@ -96,7 +97,7 @@ class SqlOutlet:
                 return {rows[0][0]: str(error)}
         else:
             return {}
-        return dict(self._one_by_one(rows))
+        return self._one_by_one(rows)
 
     def close(self) -> None:
         """Close the connections; may be called twice."""
@@ -104,12 +105,16 @@ class SqlOutlet:
 
     def _one_by_one(
         self, rows: Sequence[tuple[int, sa.TextClause, dict[str, Any]]]
-    ) -> Iterator[tuple[int, str]]:
+    ) -> Mapping[int, str] | Partly:
+        ends, refused = time.monotonic() + CALL_S, dict[int, str]()
         for row in rows:
+            if row is not rows[0] and time.monotonic() > ends:
+                return Partly(refused, row[0])
             try:
                 self._run([row])
             except _RowError as error:
-                yield row[0], str(error)
+                refused[row[0]] = str(error)
+        return refused
 
     def _run(self, rows: Sequence[tuple[int, sa.TextClause, dict[str, Any]]]) -> None:
         """Run statements in one transaction of their own."""
@@ -123,7 +128,8 @@ class SqlOutlet:
                     self._line.answer_within(self._timeout_s + _LATE_S)
         except exc.DBAPIError as error:
             raise self._mapped(error) from None
-        except exc.SQLAlchemyError as error:
+        except (exc.SQLAlchemyError, ValueError, ArithmeticError) as error:
+            # A number or a text that the driver cannot send is about the row, too.
             raise _RowError(f"the statement could not be run: {_first_line(error)}") from None
 
     def _mapped(self, error: exc.DBAPIError) -> AnchordError | _RowError:

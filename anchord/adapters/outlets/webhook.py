@@ -12,12 +12,13 @@ import base64
 import hashlib
 import hmac
 import http.client
+import time
 from typing import TYPE_CHECKING
 
 from anchord.adapters.http import Client, authority, base_url, clean, require_ok
 from anchord.adapters.outlets.secret import signing_keys
 from anchord.errors import ProtocolError
-from anchord.ports.outlet import Closed, Wants
+from anchord.ports.outlet import CALL_S, Closed, Partly, Wants
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -72,7 +73,7 @@ class WebhookOutlet:
         self._secret_file, self._client, self._clock = secret_file, client, clock
         signing_keys(secret_file)
 
-    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str] | Closed:
+    def hand_over(self, deliveries: Sequence[Delivery]) -> Mapping[int, str] | Partly | Closed:
         """Post events, several in one request where that is allowed; a 2xx takes them.
 
         Of several that are refused together each is posted alone.
@@ -82,33 +83,24 @@ class WebhookOutlet:
             ProtocolError: a redirect, or another answer that is about us and not an event.
             ConfigError: the secret cannot be read.
         """
-        keys = signing_keys(self._secret_file)
+        keys, ends = signing_keys(self._secret_file), time.monotonic() + CALL_S
         refused: dict[int, str] = {}
-        for group in _within(deliveries):
-            answer = self._offer(group, keys)
-            if isinstance(answer, Closed):
-                return answer
-            refused |= answer
+        waiting = _within(deliveries)[::-1]
+        while waiting:
+            group = waiting.pop()
+            if group[0] is not deliveries[0] and time.monotonic() > ends:
+                return Partly(refused, group[0].seq)
+            words = self._post(group, keys)
+            if isinstance(words, Closed):
+                return words
+            if words is not None and len(group) > 1:
+                waiting += [[one] for one in reversed(group)]
+            elif words is not None:
+                refused[group[0].seq] = words
         return refused
 
     def close(self) -> None:
         """There is nothing to release."""
-
-    def _offer(self, group: Sequence[Delivery], keys: Sequence[bytes]) -> dict[int, str] | Closed:
-        words = self._post(group, keys)
-        if isinstance(words, Closed):
-            return words
-        if words is None:
-            return {}
-        if len(group) == 1:
-            return {group[0].seq: words}
-        refused: dict[int, str] = {}
-        for one in group:
-            answer = self._offer([one], keys)
-            if isinstance(answer, Closed):
-                return answer
-            refused |= answer
-        return refused
 
     def _post(self, group: Sequence[Delivery], keys: Sequence[bytes]) -> str | Closed | None:
         """Make one request; return why it was refused."""
@@ -142,7 +134,8 @@ class WebhookOutlet:
                 f"go on, mend it, then run: anchord retry --outlet {self.name}"
             )
         if status in _REFUSALS:
-            return f"{self._who} refused it ({status}: {clean(response.body)})"
+            why = clean(response.body)
+            return f"{self._who} refused it ({status}{why and f': {why}'})"
         require_ok(response, self._who)
         return None
 

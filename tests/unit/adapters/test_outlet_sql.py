@@ -18,6 +18,7 @@ from support.handing_over import Exchange
 from support.silence import mute
 from support.workplace import sample
 
+from anchord.adapters.outlets import sql
 from anchord.adapters.outlets.sql import BINDS, SqlOutlet, values_of
 from anchord.core.model import Scheme, StoredRecord
 from anchord.engine.delivering import deliver
@@ -135,6 +136,24 @@ def test_a_row_the_database_refuses_is_refused_alone(theirs: sa.Engine) -> None:
     assert refused[3].isprintable()
     noted = {row["sha256"][:2]: row["note"] for row in rows(theirs).values()}
     assert noted == {"01": "yes", "02": "yes", "03": None, "04": "yes", "05": "yes"}
+
+
+def test_rows_that_are_refused_slowly_hold_up_nobody(
+    theirs: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "CALL_S", -1.0)
+    some = [delivery(n, {"reason": "no"}) for n in range(1, 4)]
+    insert(theirs, *(one.record.digest.hex() for one in some))
+    answer = run(theirs, "UPDATE papers SET note = :reason WHERE sha256 = :digest", *some)
+    assert (list(answer.refused), answer.rest) == ([1], 2)
+
+
+def test_a_number_that_the_driver_cannot_send_refuses_its_row_alone(theirs: sa.Engine) -> None:
+    insert(theirs, "01" * 32, "02" * 32)
+    some = [delivery(1, {"block_height": 1 << 70}), delivery(2, {"block_height": 2})]
+    written = "UPDATE papers SET writes = :block_height WHERE sha256 = :digest"
+    assert list(run(theirs, written, *some)) == [1]
+    assert rows(theirs)["02" * 32]["writes"] == 2
 
 
 @pytest.mark.parametrize(

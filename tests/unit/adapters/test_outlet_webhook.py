@@ -30,7 +30,7 @@ from anchord.errors import (
     RateLimitedError,
     TransientError,
 )
-from anchord.ports.outlet import Closed, Delivery
+from anchord.ports.outlet import Closed, Delivery, Partly
 
 KEY = bytes(range(32))
 OLD_KEY = bytes(range(1, 33))
@@ -181,6 +181,23 @@ def test_what_is_about_the_event_refuses_that_event_alone(secret: Path, status: 
     assert list(refused) == [2]
     assert str(status) in refused[2]
     assert refused[2].isprintable()
+
+
+def test_a_receiver_that_refuses_slowly_holds_up_nobody(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand refusals of ten seconds each would be hours: the rest waits for the next call."""
+    monkeypatch.setattr(webhook, "CALL_S", 0.2)
+    some = [delivery(n) for n in range(1, 9)]
+    slow: list[bytes | float] = [0.15, reply(b"no", "422 No")]
+    with ScriptedServer(always(*slow)) as server:
+        answer = opened(server.url, secret, at_once=8).hand_over(some)
+        posted = [asked.body for asked in server.asked[1:]]
+    assert isinstance(answer, Partly)
+    assert 1 < answer.rest < 9
+    tried = [one for one in some if one.seq < answer.rest]
+    assert list(answer.refused) == [one.seq for one in tried]
+    assert posted == [one.document + b"\n" for one in tried]
 
 
 def test_410_closes_the_outlet(secret: Path) -> None:
