@@ -128,6 +128,14 @@ FAULTS: list[tuple[str, Callable[[Path], object], str, State, int]] = [
         State.FAIL,
         2,
     ),
+    ("no keyring", lambda f: (f / "keys/keyring.toml").unlink(), "key", State.FAIL, 2),
+    (
+        "no keyring",
+        lambda f: (f / "keys/keyring.toml").unlink(),
+        "ledger: checkpoint",
+        State.FAIL,
+        2,
+    ),
     ("no key", lambda f: next((f / "keys").glob("*.pem")).unlink(), "key", State.FAIL, 2),
     ("open key", lambda f: next((f / "keys").glob("*.pem")).chmod(0o644), "key", State.FAIL, 2),
     ("revoked key", _revoke, "key", State.FAIL, 2),
@@ -235,6 +243,25 @@ def test_a_row_deep_in_the_ledger_is_found_by_the_full_examination(place: Path) 
     sql(place, "UPDATE events SET signature = zeroblob(64) WHERE seq = 1")
     found = faults(examined(place, full=True))
     assert found["ledger"].code == 4
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_keyring_that_is_gone_is_no_changed_history(place: Path, full: bool) -> None:
+    (place / "keys/keyring.toml").unlink()
+    results = examined(place, full=full)
+    assert exit_code(results) == 2
+    assert not any("history" in one.todo for one in results)
+
+
+def test_a_header_that_was_changed_is_found_by_the_full_examination(place: Path) -> None:
+    path = place / "headers.bin"
+    headers = bytearray(path.read_bytes())
+    assert "headers: file" not in faults(examined(place, full=True))
+    headers[80 * 2 + 40] ^= 1
+    path.write_bytes(headers)
+    found = faults(examined(place, full=True))["headers: file"]
+    assert (found.state, found.code) == (State.FAIL, 2)
+    assert "headers sync" in found.todo
 
 
 def test_who_runs_a_pass_is_told(place: Path) -> None:

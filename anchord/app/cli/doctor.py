@@ -20,7 +20,7 @@ _VERDICTS = {0: "well", 2: "a person must act", 3: "wait and try again", 4: "uns
 @click.command(short_help="Look at everything anchord needs, and say what to do.")
 @click.option("--offline", is_flag=True, help="Open no connection.")
 @click.option(
-    "--full", is_flag=True, help="Read every page of the store and every row of the ledger."
+    "--full", is_flag=True, help="Read every page of the store, every row of the ledger and every header."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
@@ -52,7 +52,7 @@ def _examined(config_path: str | None, *, online: bool, full: bool) -> list[Resu
     try:
         app = open_app(config_path)
     except ConfigError as error:
-        todo = "`anchord config explain KEY` tells what may stand there"
+        todo = "mend what is named; `anchord config explain KEY` tells what may stand at a key"
         return [failed("configuration", error, todo)]
     patient = Patient(app, online=online, full=full)
     try:

@@ -74,8 +74,9 @@ def command(
         emit_json(document)
     else:
         _tell(document, archive=archive, batches=bool(work) or everything)
+    shown = "`anchord status` and `anchord outlets` show what is"
     for name in document["not_parked"]:
-        click.echo(f"{_named(name)} is not parked", err=True)
+        click.echo(f"{_named(name)} is not parked: {shown}", err=True)
     return 1 if document["not_parked"] else 0
 
 

@@ -53,7 +53,27 @@ def _own(patient: Patient) -> Result:
         return fail(name, f"{path}: {error.strerror}", "anchord headers sync")
     if found is None:
         return fail(name, f"{path} is empty", "anchord headers sync")
+    wrong = _wrong_header(path, patient) if patient.full else None
+    if wrong is not None:
+        return fail(
+            name, f"{path}: {wrong}", f"mv '{path}' '{path}.bad', then anchord headers sync"
+        )
     return _age(name, *found, patient, "anchord headers sync; is the network's port 8333 open?")
+
+
+def _wrong_header(path: Path, patient: Patient) -> str | None:
+    """Check every header, as `anchord headers check` does; return what is wrong with the first."""
+    from anchord.adapters.headers.intake import InputRefusedError, check_headers
+    from anchord.core.network import network
+
+    try:
+        with path.open("rb") as file:
+            check_headers(
+                file, network(patient.config.headers.network), patient.now, lambda _height: None
+            )
+    except InputRefusedError as error:
+        return str(error)
+    return None
 
 
 def _asked(patient: Patient, source: str, place: int) -> Result:

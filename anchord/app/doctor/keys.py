@@ -25,7 +25,8 @@ def check(patient: Patient) -> Iterator[Result]:
         key = patient.app.keyring.active()
         signer = patient.app.signer
     except ConfigError as error:
-        yield failed(NAME, error, "restore the key folder from a copy, or see `anchord key list`")
+        todo = "mend what is named, or restore the key folder from a copy; see `anchord key list`"
+        yield failed(NAME, error, todo)
         return
     if key is not None:
         yield _window(key, patient.now, signer.signer_id)

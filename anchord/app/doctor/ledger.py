@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anchord.app.doctor.result import Result, fail, ok, warn
+from anchord.app.doctor.result import Result, fail, failed, ok, warn
 from anchord.core.moment import utc
-from anchord.errors import AnchordError, FatalError, LedgerError
+from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,11 @@ def _signed(patient: Patient, last: StoredCheckpoint) -> Result:
 
     name, length = "ledger: checkpoint", patient.store.log.sizes()[0]
     try:
-        open_own(last, patient.app.keyring)
+        keyring = patient.app.keyring
+    except ConfigError as error:
+        return failed(name, error, "it cannot be checked before the key folder is restored")
+    try:
+        open_own(last, keyring)
         root = Growth.of(patient.store.log, last.size).frontier().root()
     except AnchordError as error:
         return fail(name, str(error), _RESTORE, FatalError.exit_code)
