@@ -42,6 +42,10 @@ class ConfigError(AnchordError):
     exit_code = 2
 
 
+class UnknownKeyError(ConfigError):
+    """A key of ours that this machine has never heard of: another one's keys are newer."""
+
+
 class TransientError(AnchordError):
     """Try again later; nothing is lost.
 

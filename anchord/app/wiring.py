@@ -123,11 +123,11 @@ class App:
         now = self.clock.now()
         return open_signer(self.key_dir, self._passphrase_file(), os.environ, signer_id, now)
 
-    def signer_for(self, key_id: str) -> Signer:
-        """Open an older key of ours, to finish a series that was begun with it."""
+    def signer_for(self, key_id: str, at: int) -> Signer:
+        """Open an older key of ours, to finish a series that was begun with it at a moment."""
         from anchord.adapters.signers.file import open_signer_for
 
-        return open_signer_for(self.key_dir, key_id, self._passphrase_file(), os.environ)
+        return open_signer_for(self.key_dir, key_id, self._passphrase_file(), os.environ, at)
 
     def _passphrase_file(self) -> Path | None:
         name = self.config.signer.passphrase_file

@@ -124,6 +124,8 @@ class Submitting:
             self._keep(submission, answer)
 
     def _keep(self, submission: Submission, answer: Submitted | AnchordError) -> None:
+        if not self._parts.store.calls.still(submission):
+            return  # another worker took us for dead, and knows more
         if isinstance(answer, Submitted):
             refused = _keep_answer(self._parts, self._now, submission, answer)
             if refused is None:
@@ -247,7 +249,9 @@ def _ask(parts: Parts, pending: Pending, down: set[str]) -> Upgraded | NotYet | 
 def _keep_outcome(
     parts: Parts, now: int, pending: Pending, outcome: Upgraded | NotYet | AnchordError
 ) -> Upgraded | NotYet | AnchordError:
-    """Write down what came of a question; return what it amounts to."""
+    """Write down what came of a question; return what it amounts to: nothing, if it is old."""
+    if not parts.store.calls.still(pending):
+        return NotYet(pending.status, "another worker asked, too")
     calendar = parts.by_uri[pending.uri]
     undone = pending.status == "void"
     if isinstance(outcome, Upgraded) and undone and outcome.raw == pending.raw:
@@ -273,7 +277,7 @@ def _keep_path(
     parts: Parts, now: int, pending: Pending, calendar: Calendar, answer: Upgraded
 ) -> ProtocolError | None:
     """Merge a path into the proof of every batch that waits for it and has room for it."""
-    proofs: list[tuple[int, bytes]] = []
+    proofs: dict[int, bytes | None] = {}
     full: list[BatchChange] = []
     try:
         addition = parse_timestamp(answer.raw, pending.commitment)
@@ -281,17 +285,17 @@ def _keep_path(
         return ProtocolError(f"{pending.uri} gave a path that cannot be used: {error}")
     reason = ""
     for batch in parts.store.calls.waiting_for(pending.id):
-        known = proof_of(batch)
+        proofs[batch.id], known = None, proof_of(batch)
         if known is None:
             continue
         try:
-            proofs.append((batch.id, written(attach(known, addition), batch.kind)))
+            proofs[batch.id] = written(attach(known, addition), batch.kind)
         except RefusedError as error:
             reason = f"{pending.uri} gave a path that cannot be used: {error}"
             full += _freed(batch, reason)
     if full:
         parts.store.batches.change(full)
-    if reason and not proofs:
+    if reason and not any(proofs.values()):
         return ProtocolError(reason)
     parts.store.calls.store_upgrade(pending, calendar.url, answer.raw, now, proofs)
     return None

@@ -23,7 +23,7 @@ from anchord.core.moment import utc
 from anchord.core.storage import Intent
 from anchord.engine import carrying
 from anchord.engine.rendering import Renderer
-from anchord.errors import ConfigError, FatalError, LedgerError
+from anchord.errors import ConfigError, FatalError, LedgerError, UnknownKeyError
 from anchord.ports import BulkSigner, Signer
 
 if TYPE_CHECKING:
@@ -215,11 +215,17 @@ def _alike(open_series: Sequence[Series]) -> Iterator[list[Series]]:
 
 
 def _signer_of(parts: Parts, series: Series) -> Signer | None:
-    """Return the key a series was begun with; None when it may not sign any more."""
+    """Return the key a series was begun with; None when it may not sign any more.
+
+    Raises:
+        UnknownKeyError: a newer one than any here: ours may have ended, and must not relieve it.
+    """
     if series.key_id == parts.signer.key_id:
         return parts.signer
     try:
-        return parts.signer_for(series.key_id)
+        return parts.signer_for(series.key_id, series.created_at)
+    except UnknownKeyError:
+        raise
     except ConfigError:
         return None
 

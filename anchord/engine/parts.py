@@ -56,9 +56,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     store: Store
     policy: Policy
     signer: Signer
-    signer_for: Callable[[str], Signer]
-    """Opens an older key of ours by key id, to finish what was begun with it; ConfigError when it
-    is revoked or gone."""
+    signer_for: Callable[[str, int], Signer]
+    """Opens an older key of ours by key id, to finish what was begun with it at a moment;
+    UnknownKeyError when it is not among ours, another ConfigError when it is revoked or gone, or
+    had ended by then."""
     calendars: Sequence[Calendar]
     headers: Sequence[HeaderSource]
     draw: Callable[[int], bytes]

@@ -15,7 +15,7 @@ import msgspec
 from anchord.ports.log import StoredCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from anchord.core.model import (
@@ -153,6 +153,10 @@ class CallTable(Protocol):
         """Return intents whose time has come."""
         ...
 
+    def still(self, call: Submission | Pending) -> bool:
+        """Tell whether nothing was written about a call since it was read."""
+        ...
+
     def answered(self, batch_id: int) -> list[str]:
         """Return the calendars that hold a batch's root."""
         ...
@@ -193,9 +197,12 @@ class CallTable(Protocol):
         url: str,
         raw: bytes,
         now: int,
-        proofs: Iterable[tuple[int, bytes]],
+        proofs: Mapping[int, bytes | None],
     ) -> None:
-        """Keep a path to Bitcoin; the batches named are due for a check."""
+        """Keep a path to Bitcoin; the batches that get a new proof by it are due for a check.
+
+        `proofs` names every batch that was looked at; one that came since asks again.
+        """
         ...
 
     def postpone_pending(
@@ -210,7 +217,10 @@ class CallTable(Protocol):
         unknown_since: int | None = None,
         failed: bool = False,
     ) -> None:
-        """Write down "not yet" or a failed try, which `failed` charges to the calendar."""
+        """Write down "not yet" or a failed try, which `failed` charges to the calendar.
+
+        With `at` None it is asked for no more, unless a batch that is not final waits for it.
+        """
         ...
 
 

@@ -224,7 +224,7 @@ def test_another_key_signs_the_log_on(tmp_path):
     go()
     new = FakeSigner("new-key")
     parts = make_parts(
-        tmp_path, store=parts.store, signer=new, signer_for=lambda _: SIGNER,
+        tmp_path, store=parts.store, signer=new, signer_for=lambda *_: SIGNER,
         calendars=parts.calendars, origin="log.example.org",
     )  # fmt: skip
     parts.store.add(bare(1, "more"), go.clock.now())

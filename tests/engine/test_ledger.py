@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from support.check_ledger import check_all_anchored, live_anchored
 from support.parties import FakeCalendar, FakeChain, FakeSigner, Stopping, make_parts
 from support.passes import Passes, adoption, bare, numbered
+from support.stores import worded
 
 from anchord.core.model import NewSeries
 from anchord.core.moment import utc
@@ -14,6 +15,7 @@ from anchord.engine import ledger
 from anchord.engine.run import run_pass
 from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError, StoreBusyError
 
+pytestmark = pytest.mark.both_stores
 MANY = 1024 + 10
 
 
@@ -56,7 +58,7 @@ def test_a_failure_to_sign_raises_and_the_next_pass_goes_on_where_the_ledger_end
 def test_a_key_rotated_in_the_middle_finishes_what_it_began(world):
     go, a, chain, old, new = world
     half_signed(go, old)
-    go.parts = rotated(go.parts, new, {"old-key": old}.__getitem__)
+    go.parts = rotated(go.parts, new, lambda key_id, _at: {"old-key": old}[key_id])
     assert go(60).signed == MANY - 1024
     assert {e["signer"]["key_id"] for e in go.judge()} == {"old-key"}
     a.mine(chain)
@@ -70,7 +72,7 @@ def test_a_key_that_is_gone_is_relieved_by_the_new_one_with_the_date_of_now(worl
     go, _a, _chain, old, new = world
     half_signed(go, old)
 
-    def gone(key_id):
+    def gone(key_id, _at):
         raise ConfigError(f"{key_id} is revoked")
 
     go.parts = rotated(go.parts, new, gone)
@@ -98,7 +100,7 @@ def test_a_withdrawal_begun_by_a_key_that_is_gone_is_finished_by_the_new_one(wor
     with pytest.raises(ConfigError):
         go(6 * 3600)
 
-    def gone(key_id):
+    def gone(key_id, _at):
         raise ConfigError(f"{key_id} is revoked")
 
     go.parts = rotated(go.parts, new, gone)
@@ -149,7 +151,7 @@ def test_a_handover_of_a_series_that_moved_is_refused(world):
 
 def damage(store, statement):
     with store._engine.begin() as connection:
-        assert connection.exec_driver_sql(statement).rowcount >= 1
+        assert connection.exec_driver_sql(worded(store, statement)).rowcount >= 1
 
 
 FLIP = "UPDATE {0} SET {1} = CAST(substr({1}, 1, {2}) || x'FF' || substr({1}, {2} + 2) AS BLOB)"

@@ -76,7 +76,7 @@ PORTS = {
     "batches": Port(store.BatchTable, "store.batches", _busy,
                     "last_sealed_at get of_record in_state due_checks tiles index_of"),
     "calls": Port(store.CallTable, "store.calls", _busy,
-                  "due_submissions answered due_pendings orphaned waiting_for"),
+                  "due_submissions still answered due_pendings orphaned waiting_for"),
     "ledger": Port(store.LedgerTable, "store.ledger", _busy,
                    "open_series series_of anchored_payload get_series head last_moment of_record "
                    "ids_in_series walk"),

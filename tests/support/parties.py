@@ -330,7 +330,7 @@ def make_parts(
     calendars: Sequence[Any] | None = None,
     headers: Sequence[Any] | None = None,
     signer: FakeSigner | None = None,
-    signer_for: Callable[[str], Any] | None = None,
+    signer_for: Callable[[str, int], Any] | None = None,
     store: SqlStore | None = None,
     draw: Callable[[int], bytes] | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
@@ -373,7 +373,7 @@ def open_store(folder: Path, known_uris: Sequence[str] = (URI_A, URI_B)) -> SqlS
     return kept(SqlStore(made(folder), known_uris))
 
 
-def _no_other_key(key_id: str) -> Any:
+def _no_other_key(key_id: str, _at: int) -> Any:
     raise ConfigError(f"no key {key_id!r} here")
 
 

@@ -31,7 +31,7 @@ from anchord.adapters.signers.private_key import (
 from anchord.adapters.signers.worker import Worker
 from anchord.core.checkpoint import parse_text
 from anchord.core.keyring import Keyring, PublicKey, fingerprint
-from anchord.errors import ConfigError, FatalError, RefusedError
+from anchord.errors import ConfigError, FatalError, RefusedError, UnknownKeyError
 
 _WORTH_A_PROCESS = 8_192
 """Signatures after which a process of its own pays for its start."""
@@ -255,18 +255,35 @@ def open_signer(
 
 
 def open_signer_for(
-    folder: Path, key_id: str, passphrase_file: Path | None, env: Mapping[str, str]
+    folder: Path,
+    key_id: str,
+    passphrase_file: Path | None,
+    env: Mapping[str, str],
+    at: int | None = None,
 ) -> FileSigner:
     """Return the signer of an own key, active or not: who began a series of events finishes it.
 
+    Args:
+        folder: the key folder.
+        key_id: whose.
+        passphrase_file: as in `open_signer`.
+        env: as in `open_signer`.
+        at: when the series was begun, Unix seconds; what a key signs beyond its end never counts.
+
     Raises:
-        ConfigError: not an own key, revoked, or its private half is gone, unreadable or unsafe.
+        UnknownKeyError: not an own key.
+        ConfigError: revoked, ended before `at`, or its private half is gone, unreadable or unsafe.
     """
     key = load_keyring(folder).get(key_id)
     if key is None or not key.own:
-        raise ConfigError(f"key {key_id!r} is not one of the own keys in {folder}")
+        raise UnknownKeyError(
+            f"key {key_id!r} is not one of the own keys in {folder}, and signs for this store "
+            "elsewhere: copy the key folder from the machine that has it; nothing is signed before"
+        )
     if key.revoked_at is not None:
         raise ConfigError(f"key {key_id!r} is revoked: nothing is signed with it any more")
+    if at is not None and key.valid_until is not None and at > key.valid_until:
+        raise ConfigError(f"key {key_id!r} had ended when this was begun: the active one signs it")
     return _open(folder, key, read_passphrase(passphrase_file, env), encrypted_if_asked=False)
 
 

@@ -17,12 +17,11 @@ from anchord.adapters.store.schema import (
     pendings,
     submissions,
 )
+from anchord.adapters.store.wanted import MAX_DOUBLINGS, behind, gone_from, is_too_far, put_off
 from anchord.core.model import Batch, BatchState, Pending, Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-_MAX_DOUBLINGS = 16
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 class Calls:
@@ -38,11 +37,11 @@ class Calls:
         attested. One that is configured no more is not waited for; its answers stay.
         """
         with self._database.reading() as connection:
-            missing, back = _behind(connection, urls)
-            gone = _gone(connection, urls)
-        if not (missing or gone or back):
-            return
+            if not (any(behind(connection, urls)) or gone_from(connection, urls)):
+                return
         with self._database.writing() as connection:
+            missing, back = behind(connection, urls)
+            gone = gone_from(connection, urls)
             for batch_id, url in missing:
                 intend(connection, batch_id, [url], now, 1)
             for ids, moment in ((gone, None), (back, now)):
@@ -56,24 +55,26 @@ class Calls:
 
         From its second round on, a submission may wait twice as long each time; see `repeat`.
         """
-        late = _put_off(latest)
+        late = put_off(latest)
         with self._database.reading() as connection:
-            if not any(connection.execute(query.limit(1)).first() for query in late):
-                return 0
             far = connection.execute(late[0]).all()
-            counts = [len(connection.execute(query).all()) for query in late[1:]]
-        ids = [row.id for row in far if _is_too_far(row, now, latest)]
-        if not (ids or any(counts)):
+            others = any(connection.execute(query.limit(1)).first() for query in late[1:])
+        if not (others or any(is_too_far(row, now, latest) for row in far)):
             return 0
         with self._database.writing() as connection:
+            # Read again: what was answered since waits for nothing.
+            far = connection.execute(late[0]).all()
+            ids = [row.id for row in far if is_too_far(row, now, latest)]
             for row_id in ids:
                 where = submissions.c.id == row_id
                 connection.execute(sa.update(submissions).where(where).values(next_attempt_at=now))
             asked = sa.update(pendings).where(pendings.c.next_attempt_at > latest)
-            connection.execute(asked.values(next_attempt_at=now))
             checked = sa.update(batches).where(batches.c.next_check_at > latest)
-            connection.execute(checked.values(next_check_at=now))
-        return len(ids) + sum(counts)
+            return (
+                len(ids)
+                + connection.execute(asked.values(next_attempt_at=now)).rowcount
+                + connection.execute(checked.values(next_check_at=now)).rowcount
+            )
 
     def resubmit(self, batch_id: int, url: str, now: int, quiet_s: int) -> None:
         """Intend to hand a root to a calendar once more; see `repeat`."""
@@ -99,6 +100,17 @@ class Calls:
                 )
                 for row in connection.execute(query)
             ]
+
+    def still(self, call: Submission | Pending) -> bool:
+        """Tell whether nothing was written about a call since it was read; it may be kept then."""
+        table = submissions if isinstance(call, Submission) else pendings
+        same = sa.and_(table.c.id == call.id, table.c.attempts == call.attempts)
+        if isinstance(call, Submission):
+            same = sa.and_(same, submissions.c.answered_at.is_(None))
+        else:
+            same = sa.and_(same, pendings.c.status == call.status)
+        with self._database.reading() as connection:
+            return connection.execute(sa.select(table.c.id).where(same)).first() is not None
 
     def answered(self, batch_id: int) -> list[str]:
         """Return the calendars that hold a batch's root, in order of their answers."""
@@ -211,9 +223,12 @@ class Calls:
         url: str,
         raw: bytes,
         now: int,
-        proofs: Iterable[tuple[int, bytes]],
+        proofs: Mapping[int, bytes | None],
     ) -> None:
-        """Keep a path to Bitcoin and let every batch that waited for it be checked."""
+        """Keep a path to Bitcoin and let every batch that waited for it be checked.
+
+        A batch that came since they were looked at asks again.
+        """
         with self._database.writing() as connection:
             values = {
                 "status": "attested",
@@ -221,14 +236,16 @@ class Calls:
                 "unknown_since": None,
                 "attempts": pending.attempts + 1,
                 "last_attempt_at": now,
-                "next_attempt_at": None,
+                "next_attempt_at": _unless_joined(connection, pending.id, proofs, now),
                 "answered_at": now,
                 "raw": raw,
             }
             connection.execute(
                 sa.update(pendings).where(pendings.c.id == pending.id).values(values)
             )
-            for batch_id, proof in proofs:
+            for batch_id, proof in proofs.items():
+                if proof is None:
+                    continue
                 connection.execute(
                     sa.update(batches)
                     .where(batches.c.id == batch_id)
@@ -248,8 +265,13 @@ class Calls:
         unknown_since: int | None = None,
         failed: bool = False,
     ) -> None:
-        """Write down "not yet" or a failed try, and when to ask again."""
+        """Write down "not yet" or a failed try, and when to ask again.
+
+        With `at` None it is asked for no more, unless a batch that is not final waits for it.
+        """
         with self._database.writing() as connection:
+            if at is None:
+                at = _unless_final(connection, pending.id, now)
             values = {
                 "status": status,
                 "detail": detail,
@@ -264,6 +286,22 @@ class Calls:
             _health(connection, url, now, detail if failed else None)
 
 
+def _unless_final(connection: sa.Connection, pending_id: int, now: int) -> int | None:
+    """Return when to ask again: at once, when a batch that is not final came meanwhile."""
+    joined = sa.select(batches.c.id).join(batch_pendings, batch_pendings.c.batch_id == batches.c.id)
+    waits = sa.and_(batch_pendings.c.pending_id == pending_id, batches.c.final_at.is_(None))
+    return None if connection.execute(joined.where(waits).limit(1)).first() is None else now
+
+
+def _unless_joined(
+    connection: sa.Connection, pending_id: int, seen: Collection[int], now: int
+) -> int | None:
+    """Return when to ask again: at once, when a batch that nobody looked at waits, too."""
+    mine = batch_pendings.c.pending_id == pending_id
+    found = connection.execute(sa.select(batch_pendings.c.batch_id).where(mine)).scalars()
+    return now if set(found) - set(seen) else None
+
+
 def _pending(row: Any) -> Pending:
     return Pending(
         id=row.id,
@@ -274,59 +312,6 @@ def _pending(row: Any) -> Pending:
         unknown_since=row.unknown_since,
         raw=row.raw,
     )
-
-
-def _behind(
-    connection: sa.Connection, urls: Sequence[str]
-) -> tuple[list[tuple[int, str]], list[int]]:
-    """Return what batches without a block lack.
-
-    That is (batch, calendar) without an intent, and the intents of calendars that were taken out
-    of the configuration and have come back.
-    """
-    unattested = [BatchState.SEALED.value, BatchState.SUBMITTED.value]
-    query = (
-        sa.select(
-            batches.c.id.label("batch_id"),
-            submissions.c.id,
-            submissions.c.calendar,
-            submissions.c.next_attempt_at,
-            submissions.c.answered_at,
-        )
-        .join(submissions, submissions.c.batch_id == batches.c.id, isouter=True)
-        .where(batches.c.kind == "sealed", batches.c.state.in_(unattested))
-    )
-    known: dict[int, set[str]] = {}
-    back: list[int] = []
-    for row in connection.execute(query):
-        known.setdefault(row.batch_id, set()).add(row.calendar)
-        idle = row.next_attempt_at is None and row.answered_at is None
-        if idle and row.calendar in urls:
-            back.append(row.id)
-    missing = [(key, url) for key in sorted(known) for url in urls if url not in known[key]]
-    return missing, back
-
-
-def _gone(connection: sa.Connection, urls: Sequence[str]) -> list[int]:
-    """Return intents of calendars that are not configured any more."""
-    query = sa.select(submissions.c.id).where(
-        submissions.c.next_attempt_at >= 0, submissions.c.calendar.not_in(list(urls))
-    )
-    return list(connection.execute(query).scalars())
-
-
-def _put_off(latest: int) -> list[sa.Select[Any]]:
-    """Return queries for what is due after `latest`: submissions first."""
-    return [
-        sa.select(submissions).where(submissions.c.next_attempt_at > latest),
-        sa.select(pendings.c.id).where(pendings.c.next_attempt_at > latest),
-        sa.select(batches.c.id).where(batches.c.next_check_at > latest),
-    ]
-
-
-def _is_too_far(row: Any, now: int, latest: int) -> bool:
-    doublings = min(max(row.round - 1, 0), _MAX_DOUBLINGS)
-    return bool(row.next_attempt_at > now + (latest - now) * 2**doublings)
 
 
 def intend(
@@ -363,7 +348,7 @@ def repeat(connection: sa.Connection, batch_id: int, url: str, now: int, quiet_s
         return
     if last.answered_at is None:
         return
-    quiet_s = quiet_s << min(last.round - 2, _MAX_DOUBLINGS) if last.round > 1 else 0
+    quiet_s = quiet_s << min(last.round - 2, MAX_DOUBLINGS) if last.round > 1 else 0
     if last.answered_at <= now - quiet_s:
         intend(connection, batch_id, [url], now, last.round + 1)
 

@@ -66,7 +66,10 @@ class Ledger:
         event of that one that must be withdrawn.
         """
         with self._database.writing() as connection:
-            still = sa.and_(series.c.id == found.id, series.c.next == found.next)
+            # Its end counts, too: what a reorg cut off must not come back as a series of its own.
+            still = sa.and_(
+                series.c.id == found.id, series.c.next == found.next, series.c.stop == found.stop
+            )
             if not connection.execute(
                 sa.update(series).where(still).values(stop=found.next)
             ).rowcount:

@@ -66,6 +66,7 @@ class SqlStore:
         path = sqlite_path(url)
         self._rights: Rights = SessionRights(database, url) if path is None else FileRights(path)
         self._passing = Held(self._rights.passing)
+        self._has_turn: Callable[[], None] = _needs_none
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:
         """Take in a chunk of records; see `Records.add`."""
@@ -75,12 +76,15 @@ class SqlStore:
     def exclusive(self) -> Iterator[None]:
         """Hold the right to run passes on this store; it is let go of if we are killed.
 
-        A thread that holds it may take it again.
+        A thread that holds it may take it again. Within a turn it is given only to who still has
+        that: a worker that slept must not write down what it was about to, hours ago.
 
         Raises:
-            StoreBusyError: another process has it, for longer than `patience_s`.
+            StoreBusyError: another process has it, for longer than `patience_s`; or the turn in
+                which it is asked for was lost.
         """
         with self._passing(self.patience_s):
+            self._has_turn()
             yield
 
     def serving(self, now: int, *, shared: bool = False) -> AbstractContextManager[None]:
@@ -96,14 +100,22 @@ class SqlStore:
         """Return a service that has this store now, if there is one and it can be told."""
         return self._rights.service()
 
-    def turn(self, name: str) -> AbstractContextManager[Callable[[], None]]:
+    @contextlib.contextmanager
+    def turn(self, name: str) -> Iterator[Callable[[], None]]:
         """Be the only worker that does `name` in the block; gives what asks whether it still is.
+
+        A store is used for one turn at a time.
 
         Raises:
             StoreBusyError: another worker has its turn, or this one was lost.
             ConfigError: a SQLite store, which workers cannot share.
         """
-        return self._rights.turn(name)
+        with self._rights.turn(name) as has_turn:
+            self._has_turn = has_turn
+            try:
+                yield has_turn
+            finally:
+                self._has_turn = _needs_none
 
     def rest(self) -> None:
         """Give back memory; connections are opened again when they are needed."""
@@ -113,3 +125,7 @@ class SqlStore:
         """Release connections; may be called twice."""
         self.watch.close()
         self._engine.dispose()
+
+
+def _needs_none() -> None:
+    """Ask nothing: whoever takes no turns has none to lose."""

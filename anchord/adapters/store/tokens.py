@@ -33,7 +33,7 @@ class Tokens:
         return self._many(tokens.c.batch_id == batch_id)
 
     def store(self, batch_id: int, url: str, raw: bytes, now: int) -> None:
-        """Keep a token that was verified."""
+        """Keep a token that was verified; one that is there stays, for events may name it."""
         values = {"raw": raw, "answered_at": now, "next_attempt_at": None, "last_error": None}
         self._change(batch_id, url, values)
 
@@ -81,7 +81,7 @@ class Tokens:
             intend_tokens(connection, batch_id, urls, now)
 
     def _change(self, batch_id: int, url: str, values: dict[str, Any]) -> None:
-        mine = sa.and_(tokens.c.batch_id == batch_id, tokens.c.url == url)
+        mine = sa.and_(tokens.c.batch_id == batch_id, tokens.c.url == url, tokens.c.raw.is_(None))
         with self._database.writing() as connection:
             connection.execute(sa.update(tokens).where(mine).values(values))
 

@@ -35,7 +35,7 @@ from anchord.adapters.signers.keyring import (
 )
 from anchord.adapters.signers.private_key import check_folder, read_passphrase, write_private_key
 from anchord.core.keyring import REGISTRY_KEY, PublicKey, make_keyring
-from anchord.errors import ConfigError, FatalError, SignatureError
+from anchord.errors import ConfigError, FatalError, SignatureError, UnknownKeyError
 
 NOW = 1_780_000_000
 SECRET = b"correct horse"
@@ -262,6 +262,15 @@ def test_a_series_is_finished_by_the_key_that_began_it(folder):
     assert again.signer_id == WHO
     with pytest.raises(ConfigError, match="not one of the own keys"):
         open_signer_for(folder, "pith-v1-2026-05", None, {})
+
+
+def test_a_key_that_had_ended_finishes_nothing_that_was_begun_later(folder):
+    old = open_signer(folder, None, {}, WHO)
+    rotate_key(folder, None, NOW + 100)
+    assert open_signer_for(folder, old.key_id, None, {}, NOW + 100).key_id == old.key_id
+    with pytest.raises(ConfigError, match="had ended") as caught:
+        open_signer_for(folder, old.key_id, None, {}, NOW + 101)
+    assert not isinstance(caught.value, UnknownKeyError), "the active key relieves it"
 
 
 def test_a_rotation_to_encrypted_keys_still_opens_the_older_one(folder, passphrase_file):
