@@ -11,6 +11,7 @@ Links are not followed: who may write into the folder could have anchord read wh
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -36,6 +37,12 @@ STEP_BYTES = 16 * 1024 * 1024
 _PIECE = 1024 * 1024
 _PART = 256 * _PIECE
 """Bytes of a big file that are hashed before others get a turn."""
+
+_NOT_THE_FILE = frozenset((
+    errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ESTALE, errno.ETIMEDOUT,
+    errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN,
+))  # fmt: skip
+"""What is wrong with this machine or a server of files, and passes: no file is refused for it."""
 
 
 class WatchedFolder:
@@ -116,6 +123,11 @@ class WatchedFolder:
         except FileNotFoundError:
             return
         except READ_ERRORS as error:
+            if isinstance(error, OSError) and error.errno in _NOT_THE_FILE:
+                raise TransientError(
+                    f"source {self.name}: {piece.where} {why(error)}; it and what came after it is "
+                    "read later"
+                ) from None
             yield Rejection(where=piece.where, line=None, reason=why(error))
 
 

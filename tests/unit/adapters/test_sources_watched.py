@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -203,6 +204,26 @@ def test_a_folder_that_is_away_is_looked_for_later(inbox, parts):
     to_the_end(parts, source, now(60))
     to_the_end(parts, source, now(120))
     assert digests(parts) == {sha("a"), sha("b")}
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ESTALE, errno.ETIMEDOUT])
+def test_what_is_wrong_with_the_machine_is_no_fault_of_a_file(inbox, parts, monkeypatch, number):
+    for name in "abc":
+        (inbox / name).write_text(name)
+    source, opened = watching(inbox), watched._opened
+
+    def refusing(path: Path):
+        if path.name == "b":
+            raise OSError(number, os.strerror(number))
+        return opened(path)
+
+    monkeypatch.setattr(watched, "_opened", refusing)
+    looked = receiving.look(parts, source, now())
+    assert isinstance(looked.error, TransientError)
+    assert looked.received.refused == 0
+    monkeypatch.undo()
+    assert to_the_end(parts, source, now(60)) == []
+    assert digests(parts) == {sha("a"), sha("b"), sha("c")}
 
 
 def test_a_big_file_shows_life_and_is_hashed_once(inbox, monkeypatch):
