@@ -24,8 +24,7 @@ from anchord.app.fleet.address import connection_arguments, pool_arguments, proc
 from anchord.app.fleet.auditing import PRIORITY, TRIES, asked_bytes
 from anchord.app.fleet.duties import AUDIT
 from anchord.app.fleet.queue import task_name
-from anchord.core.finding import Part, Severity
-from anchord.engine.audit.store_shards import jobs_bytes, read_outcome
+from anchord.engine.audit.store_shards import jobs_bytes, note_workers, read_outcome
 from anchord.errors import AnchordError, ConfigError, FatalError, StoreBusyError
 
 if TYPE_CHECKING:
@@ -130,17 +129,8 @@ class FleetAudit:
 
     def confess(self, outcome: Outcome) -> None:
         """Note in the report how many workers were believed, if any was asked."""
-        count = len(self._who)
-        if not count:
-            return
-        words = "1 worker says" if count == 1 else f"{count:,} workers say"
-        outcome.find(
-            "audited-by-workers", Severity.NOTE, Part.STORE, "the records",
-            f"that they hold is what {words}; nothing proves that the words are theirs, so whoever "
-            "runs a worker, or may write to the database, is believed",
-            "where nobody is to be believed, audit with --jobs on a machine of your own, or audit "
-            "a published tree",
-        )  # fmt: skip
+        if self._who:
+            note_workers(outcome, len(self._who))
 
     def _ask(self, shard: int, jobs: list[Job]) -> None:
         self._rows.put(self._audit, shard, jobs_bytes(jobs), _now())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from anchord.core.audit import AuditOptions
+from anchord.core.finding import Part, Severity
 from anchord.core.keyring import PublicKey, make_keyring
 from anchord.core.not_before import NotBefore
 from anchord.engine.audit.outcome import Outcome, OutcomeParts
@@ -134,6 +135,18 @@ def read_outcome(raw: bytes, options: AuditOptions) -> Outcome:
         FatalError: these bytes are no outcome.
     """
     return Outcome.of(options, _read(_outcomes, raw, "what a shard of an audit found"))
+
+
+def note_workers(outcome: Outcome, count: int) -> None:
+    """Note that a report rests on what `count` workers answered."""
+    words = "1 worker says" if count == 1 else f"{count:,} workers say"
+    outcome.find(
+        "audited-by-workers", Severity.NOTE, Part.STORE, "the records",
+        f"that they hold is what {words}; nothing proves that the words are theirs, so whoever "
+        "runs a worker, or may write to the database, is believed",
+        "where nobody is to be believed, audit with --jobs on a machine of your own, or audit a "
+        "published tree",
+    )  # fmt: skip
 
 
 def _written(value: object) -> bytes:
