@@ -61,7 +61,7 @@ def test_a_line_is_bounded_whatever_it_is_given():
     endless: list[object] = []
     for _ in range(50):
         endless = [endless]
-    facts = {"text": "x" * 10**6, "many": list(range(10**5)), "deep": endless}
+    facts = {"text": "x" * 10**6, "many": list(range(10**5)), "deep": endless, "wide": 10**5_000}
     assert len(line_of("json", "y" * 10**6, **facts)) < 20_000
 
 

@@ -30,6 +30,8 @@ LOG = logging.getLogger("anchord.service")
 _LOUD = {"warning": "", "error": "ALERT ", "critical": "ALERT "}
 _LONGEST = 2_000
 """Characters of one text; services are not believed to be brief."""
+_WIDEST = 64
+"""Bits of a number; readers of JSON take no more."""
 _DEEPEST = 4
 _MOST = 200
 """Members of one list or object."""
@@ -96,6 +98,8 @@ def _gathered(record: logging.LogRecord, words: str, always: Mapping[str, Any]) 
 
 def _clean(value: Any, depth: int = 0) -> Any:
     """Return a value in which every text is short and printable."""
+    if isinstance(value, int) and value.bit_length() > _WIDEST:
+        return _text(hex(value))  # in decimal, thousands of digits are refused
     if value is None or isinstance(value, int) or (isinstance(value, float) and isfinite(value)):
         return value
     if depth < _DEEPEST and isinstance(value, Mapping):
