@@ -71,6 +71,36 @@ def test_missing_migrations_are_run_in_order_and_noted(
     assert cluster.execute(url.rpartition("/")[2], "SELECT count(*) FROM later") == [(1,)]
 
 
+def test_tables_that_were_dropped_by_hand_are_made_anew(cluster: Cluster) -> None:
+    url = cluster.empty()
+    schema.install(url)
+    name = url.rpartition("/")[2]
+    cluster.execute(name, "CREATE TABLE other (n int)")
+    cluster.execute(name, "DROP TABLE procrastinate_jobs CASCADE")
+    assert schema.install(url)
+    assert workers(url) == []
+    assert cluster.execute(name, "SELECT count(*) FROM other") == [(0,)]
+
+
+def test_tables_of_a_newer_library_are_refused_with_what_to_do(cluster: Cluster) -> None:
+    url = cluster.empty()
+    schema.install(url)
+    note(url, "anchord: 99.00.00_01_later.sql")
+    with pytest.raises(ConfigError, match="newer Procrastinate"):
+        schema.install(url)
+
+
+def test_two_stores_in_one_database_have_a_queue_each(cluster: Cluster) -> None:
+    first = cluster.empty()
+    cluster.execute(first.rpartition("/")[2], "CREATE SCHEMA second")
+    second = f"{first}?options=-csearch_path%3Dsecond"
+    assert schema.install(first)
+    assert schema.install(second)
+    with workers_of(second):
+        assert len(workers(second)) == 2
+        assert workers(first) == []
+
+
 def test_a_queue_of_somebody_else_is_left_alone(cluster: Cluster) -> None:
     url = cluster.empty()
     schema.install(url)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.fleet.address import connection_arguments
+from anchord.app.fleet.forgotten import Forgotten
 from anchord.app.fleet.queue import make_queue
 from anchord.app.fleet.tending import WORKERS, Tending, beat_s, silence_s
 
@@ -117,8 +118,10 @@ class Place:
             if self.left:
                 _stop(worker)
             tend = Tending(queue, connection, lease_s)
+            look_for_forgotten = Forgotten(worker, connection, tend.take_back)
             while True:
                 await tend()
+                await look_for_forgotten()
                 await asyncio.sleep(beat_s(lease_s))
 
 

@@ -23,6 +23,20 @@ _READ = f"""
     SELECT obj_description(found, 'pg_class') AS note
     FROM to_regclass(quote_ident(current_schema()) || '.{_TABLE}') AS found WHERE found IS NOT NULL
 """  # noqa: S608 - constants
+_SWEEP = """
+    DO $$ DECLARE one record; BEGIN
+      FOR one IN SELECT format('DROP TABLE IF EXISTS %I CASCADE', relname) AS words FROM pg_class
+        WHERE relkind IN ('r', 'p') AND relname LIKE 'procrastinate\\_%'
+          AND relnamespace = current_schema()::regnamespace LOOP EXECUTE one.words; END LOOP;
+      FOR one IN SELECT format('DROP FUNCTION IF EXISTS %s CASCADE', oid::regprocedure) AS words
+        FROM pg_proc WHERE proname LIKE 'procrastinate\\_%'
+          AND pronamespace = current_schema()::regnamespace LOOP EXECUTE one.words; END LOOP;
+      FOR one IN SELECT format('DROP TYPE IF EXISTS %I CASCADE', typname) AS words FROM pg_type
+        WHERE typname LIKE 'procrastinate\\_%' AND typtype IN ('e', 'c')
+          AND typnamespace = current_schema()::regnamespace LOOP EXECUTE one.words; END LOOP;
+    END $$
+"""
+"""Whoever dropped the tables left types and functions, which cannot be made twice."""
 
 
 def install(url: str) -> bool:
@@ -56,6 +70,7 @@ def _bring_up(connection: Any) -> bool:
     steps = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
     row = connection.execute(_READ).fetchone()
     if row is None:
+        connection.execute(_SWEEP)
         connection.execute(SchemaManager.get_schema())
         _note(connection, steps)
         return True
@@ -64,6 +79,12 @@ def _bring_up(connection: Any) -> bool:
         raise ConfigError(
             "this database has a Procrastinate queue that anchord did not make: give anchord a "
             "database, or a schema, of its own"
+        )
+    if note > _MARK + steps[-1].name:
+        raise ConfigError(
+            f"the queue's tables are of a newer Procrastinate ({note.removeprefix(_MARK)}) than is "
+            "installed here: bring this machine's anchord up to the others'; or, to go back, stop "
+            f"all workers and drop the table {_TABLE}: what it holds is worth nothing"
         )
     missing = [step for step in steps if step.name > note.removeprefix(_MARK)]
     for step in missing:

@@ -48,13 +48,20 @@ class Sessions:
     @contextlib.contextmanager
     def lend(self) -> Iterator[Session]:
         """Lend one for the length of the block."""
-        with self._lock:
-            session = self._idle.pop() if self._idle else None
-        session = session or self.open()
+        session = self._usable() or self.open()
         try:
             yield session
         finally:
             self._take_back(session)
+
+    def _usable(self) -> Session | None:
+        """Return an idle one; those that hold keys of before go."""
+        while True:
+            with self._lock:
+                session = self._idle.pop() if self._idle else None
+            if session is None or not session.keys_changed():
+                return session
+            session.close()
 
     def _take_back(self, session: Session) -> None:
         session.app.store.rest()  # a server has sessions for so many; the next duty opens its own

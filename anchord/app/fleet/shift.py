@@ -37,7 +37,7 @@ class Shift:
         sessions: a shift opens one of its own, and closes it before its turn ends.
         stop: set when the worker is to stop.
         beat: called between steps.
-        check_clock: raises ConfigError while the clock shows a moment that is over.
+        check_moment: raises when nothing may be dated now, see `Work`.
         told: given what a step did, and when it began (time.monotonic).
         guard: remembers what was said about trouble.
     """
@@ -48,12 +48,12 @@ class Shift:
         stop: threading.Event,
         *,
         beat: Callable[[], None],
-        check_clock: Callable[[Session], None],
+        check_moment: Callable[[Session], None],
         told: Callable[[str, PassReport, float], None],
         guard: Guard,
     ) -> None:
         self._sessions, self._stop = sessions, stop
-        self._beat, self._check_clock, self._told = beat, check_clock, told
+        self._beat, self._check_moment, self._told = beat, check_moment, told
         self._guard = guard
 
     def __call__(self) -> None:
@@ -85,7 +85,7 @@ class Shift:
 
     def _goes_on(self, end: float, session: Session) -> bool:
         self._beat()
-        changed = session.app.loaded is not self._sessions.loaded
+        changed = session.app.loaded is not self._sessions.loaded or session.keys_changed()
         return time.monotonic() < end and not self._stop.is_set() and not changed
 
     def _step(self, session: Session, agenda: Agenda) -> None:
@@ -97,7 +97,7 @@ class Shift:
         try:
             if not agenda.storing_due(now):
                 return
-            self._check_clock(session)
+            self._check_moment(session)
             report = run_storing(session.parts, now, archiving)
         except TransientError as error:
             self._guard.say("step", logging.WARNING, "retry", f"{error}; tried again")

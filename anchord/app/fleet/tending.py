@@ -86,7 +86,7 @@ class Tending:
         jobs = self._queue.job_manager
         stalled = list(await jobs.get_stalled_jobs(seconds_since_heartbeat=silence))
         for job in stalled:
-            await self._take_back(job)
+            await self.take_back(job)
         await jobs.prune_stalled_workers(silence)
         if time.monotonic() > self._cleaned + _CLEAN_EVERY_S:
             self._cleaned = time.monotonic()
@@ -95,8 +95,8 @@ class Tending:
             )
         return len(stalled)
 
-    async def _take_back(self, job: Any) -> None:
-        """Put a stalled job into the queue anew.
+    async def take_back(self, job: Any) -> None:
+        """Put a job that nobody does into the queue anew.
 
         Not by the library's retry: another one of its kind may wait there, and two do not. Only a
         shard of an audit is another one each time; who audits sees the one that is given up.

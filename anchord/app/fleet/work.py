@@ -21,12 +21,13 @@ from anchord.app.fleet.shift import Shift
 from anchord.app.metrics.tally import Tally
 from anchord.app.service.clock import ClockWatch
 from anchord.app.service.guard import Guard, StopNow
+from anchord.app.service.heads import HeadWatch
 from anchord.app.service.logs import tell
 from anchord.app.service.pass_words import facts, words_of
 from anchord.app.service.reload import changed, renewed
 from anchord.app.service.session import longest_timeout
 from anchord.app.wiring import store_url
-from anchord.errors import AnchordError
+from anchord.errors import AnchordError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +60,7 @@ class Work:
         self._sessions = Sessions(loaded, self._progress)
         self._guards = {name: Guard(on_end) for name in names()}
         self._clock, self._clock_lock = ClockWatch(wall), threading.Lock()
+        self._heads = HeadWatch()
         self._auditing = threading.Lock()
         """One shard at a time: Python runs one thread at a time, and cores have workers each."""
         self._alive: dict[int, tuple[str, float]] = {}
@@ -66,7 +68,7 @@ class Work:
             self._sessions,
             self.stop,
             beat=self._beat,
-            check_clock=self._check_clock,
+            check_moment=self._check_moment,
             told=self._tell_step,
             guard=self._guards[STORING],
         )
@@ -134,9 +136,9 @@ class Work:
 
     def _done(self, duty: Duty) -> PassReport:
         with self._sessions.lend() as session, session.app.store.turn(duty.name):
-            self._check_clock(session)
-            began = time.monotonic()
-            report = duty.work(session.parts, session.app.clock.now())
+            now, began = session.app.clock.now(), time.monotonic()
+            self._check_moment(session)
+            report = duty.work(session.parts, now)
             self._tell(duty.name, report, began)
             if report.sealed or report.signed:
                 session.rest()
@@ -145,10 +147,20 @@ class Work:
                 self._guards[duty.name].say(source, logging.WARNING, "headers", words)
         return report
 
-    def _check_clock(self, session: Session) -> None:
-        last = session.parts.store.ledger.last_moment()
+    def _check_moment(self, session: Session) -> None:
+        """Look whether clock, ledger and keys are what they were; called once the moment is taken.
+
+        Raises:
+            ConfigError: the clock shows a moment that is over.
+            FatalError: the store is older than it was.
+            TransientError: the keys are others; they are opened for the next duty.
+        """
+        ledger = session.parts.store.ledger
         with self._clock_lock:
-            self._clock.check(last)
+            self._clock.check(ledger.last_moment())
+        self._heads.check(ledger)
+        if session.keys_changed():
+            raise TransientError("the keyring was changed: its keys are opened anew")
 
     # ------------------------------------------------------------------ signs of life
 

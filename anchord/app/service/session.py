@@ -47,6 +47,7 @@ class Session:
 
     def __init__(self, loaded: Loaded, on_progress: Callable[[str, int, int], None]) -> None:
         self.app = App(loaded)
+        self._keys = self._keyring_mark()  # first: what changes while they are opened is noticed
         try:
             self.parts = self.app.parts(on_progress)
             self.mark = self.app.store.watch.mark
@@ -58,6 +59,22 @@ class Session:
         """Why the way to the archive is not open, when it ought to be."""
         self._ways = contextlib.ExitStack()
         self._tried_at: float | None = None
+
+    def keys_changed(self) -> bool:
+        """Tell whether the keyring is another one than when this was opened.
+
+        Asked after the moment of a pass is taken, and before it begins: a key that ended, or was
+        revoked, signs nothing that is dated later.
+        """
+        return self._keyring_mark() != self._keys
+
+    def _keyring_mark(self) -> tuple[int, ...] | None:
+        """Return what differs once the keyring was replaced, as every change of it does."""
+        try:
+            found = (self.app.key_dir / "keyring.toml").stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def open_archive(self) -> bool:
         """Open the way to the Internet Archive when it is time to try; return whether it was tried.

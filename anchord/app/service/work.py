@@ -17,6 +17,7 @@ from anchord.app.metrics.tally import Tally
 from anchord.app.service.agenda import Agenda
 from anchord.app.service.clock import ClockWatch
 from anchord.app.service.guard import Guard, StopNow
+from anchord.app.service.heads import HeadWatch
 from anchord.app.service.logs import tell
 from anchord.app.service.pass_words import facts, words_of
 from anchord.app.service.reload import changed, renewed
@@ -57,7 +58,7 @@ class Work:
         self.guard = Guard(on_end)
         self.tally = Tally()
         """What was done, for monitoring."""
-        self._clock = ClockWatch(wall)
+        self._clock, self._heads = ClockWatch(wall), HeadWatch()
         self._session = Session(loaded, self._progress)
         self._agenda = Agenda(self._session)
 
@@ -100,9 +101,8 @@ class Work:
         if session.open_archive():
             trouble = session.trouble and f"nothing is sent to the archive: {session.trouble}"
             self.guard.say("archive", logging.WARNING, "archive", trouble or None)
-        if not self._agenda.pass_due(now):
+        if not self._agenda.pass_due(now) or not self._may_sign():
             return
-        self._clock.check(session.parts.store.ledger.last_moment())
         began = time.monotonic()
         report = run_pass(session.parts, now, session.archiving)
         self._agenda.passed(now, report)
@@ -125,11 +125,22 @@ class Work:
         now, session = self._session.app.clock.now(), self._session
         if session.archiving is None or not self._agenda.storing_due(now):
             return
-        self._clock.check(session.parts.store.ledger.last_moment())
+        if not self._may_sign():
+            return
         began = time.monotonic()
         report = run_storing(session.parts, now, session.archiving)
         self._agenda.stored()
         self._tell("storing", report, began)
+
+    def _may_sign(self) -> bool:
+        """Look whether clock, ledger and keys are what they were; False: at the next look."""
+        ledger = self._session.parts.store.ledger
+        self._clock.check(ledger.last_moment())
+        self._heads.check(ledger)
+        if self._session.keys_changed():
+            self._reload()
+            return False
+        return True
 
     # ------------------------------------------------------------------ words
 
