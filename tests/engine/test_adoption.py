@@ -14,6 +14,7 @@ from support.check_ledger import check_all_anchored
 from support.ots_oracle import read_file, written_file
 from support.parties import URI_A, FakeCalendar, FakeChain, make_parts
 from support.passes import Passes, adoption, bare
+from support.stores import dumped
 
 from anchord.core.model import BatchState, Record, Scheme
 from anchord.engine.proofs import record_ots
@@ -90,11 +91,10 @@ def test_the_same_file_twice_changes_nothing(world):
     ((digest, ots),) = pending_files(a, 1)
     go.add([adoption(ots, digest)])
     go()
-    before = b"\n".join(map(str.encode, go.parts.store._engine.raw_connection().iterdump()))
+    before = dumped(go.parts.store)
     added = go.parts.store.add([adoption(ots, digest)] * 3, go.clock.now())
     assert (added.new, added.adopted) == (0, 0)
-    after = b"\n".join(map(str.encode, go.parts.store._engine.raw_connection().iterdump()))
-    assert after == before
+    assert dumped(go.parts.store) == before
 
 
 def test_a_proof_of_another_digest_is_refused_and_nothing_of_the_chunk_goes_in(world):

@@ -9,6 +9,7 @@ from support.passes import Passes, bare
 
 from anchord.errors import ConfigError
 
+pytestmark = pytest.mark.both_stores
 YEARS_S = 10 * 365 * 86_400
 
 

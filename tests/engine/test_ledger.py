@@ -186,6 +186,7 @@ def test_on_the_word_of_a_damaged_store_nothing_is_signed(world, statement):
     assert go.parts.store.ledger.head() == before
 
 
+@pytest.mark.both_stores(False)  # the same damages as above
 @pytest.mark.parametrize("statement", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_store_withdraws_nothing(world, statement):
     go, a, chain, *_ = world

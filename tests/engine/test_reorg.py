@@ -12,6 +12,7 @@ from anchord.core.model import BatchState
 from anchord.engine import ledger
 from anchord.errors import ConfigError
 
+pytestmark = pytest.mark.both_stores
 MANY = 1024 + 10
 """More than one transaction's worth of events, when that is one tile."""
 

@@ -16,10 +16,14 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from anchord.adapters.store.database import create
+from anchord.adapters.store.schema import metadata
 from anchord.adapters.store.sql import SqlStore
 from support.postgres import Cluster
 
 SQLITE, POSTGRES = "sqlite", "postgres"
+_ZEROBLOB = """CREATE FUNCTION zeroblob(n integer) RETURNS bytea LANGUAGE sql IMMUTABLE
+    AS $$ SELECT decode(repeat('00', n), 'hex') $$"""
+"""SQLite's word for so many zero bytes: what tests damage stores with is the same SQL on both."""
 _open: list[SqlStore] = []
 _addresses: dict[Path, str] = {}
 _kept_in = [os.environ.get("TEST_STORE", SQLITE)]
@@ -29,6 +33,23 @@ def keep_in(kind: str | None) -> str:
     """Let stores be kept in SQLite or PostgreSQL from now on; None: as the suite was told."""
     _kept_in[0] = kind or os.environ.get("TEST_STORE", SQLITE)
     return _kept_in[0]
+
+
+def worded(store: SqlStore, statement: str) -> str:
+    """Return SQL that tests damage a store with, written for SQLite, in its database's words."""
+    if store._engine.dialect.name == "sqlite":
+        return statement
+    return statement.replace("x'FF'", r"'\xff'::bytea").replace("AS BLOB)", "AS bytea)")
+
+
+def dumped(store: SqlStore) -> list[tuple]:
+    """Return every row of a store."""
+    with store._engine.connect() as connection:
+        return [
+            (name, *row)
+            for name, table in sorted(metadata.tables.items())
+            for row in connection.execute(table.select().order_by(*table.primary_key))
+        ]
 
 
 def kept(store: SqlStore) -> SqlStore:
@@ -49,6 +70,7 @@ def server() -> Cluster:
     cluster = Cluster()
     atexit.register(cluster.close)
     cluster.start()
+    cluster.execute("template1", _ZEROBLOB)
     return cluster
 
 
