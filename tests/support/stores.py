@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -42,7 +43,7 @@ def worded(store: SqlStore, statement: str) -> str:
     return statement.replace("x'FF'", r"'\xff'::bytea").replace("AS BLOB)", "AS bytea)")
 
 
-def dumped(store: SqlStore) -> list[tuple]:
+def dumped(store: SqlStore) -> list[tuple[Any, ...]]:
     """Return every row of a store."""
     with store._engine.connect() as connection:
         return [
