@@ -18,6 +18,7 @@ from anchord.app.cli.show import words_for
 from anchord.app.cli.status import next_attempt
 from anchord.app.cli.storage_words import lane_words, report_lines
 from anchord.app.service.clock import BY_HAND, ClockWatch
+from anchord.app.service.keys import KeyWatch
 from anchord.app.wiring import App, open_app
 from anchord.engine.run import PassReport, run_pass, run_storing
 from anchord.errors import AnchordError, ConfigError, StoreBusyError, TransientError
@@ -155,7 +156,7 @@ class _Run:
         clock: ClockWatch,
     ) -> None:  # fmt: skip
         self._app, self._parts, self._archiving, self._stop = app, parts, archiving, stop
-        self._clock = clock
+        self._clock, self._keys = clock, KeyWatch(app.key_dir)
         self._total, self._passes = PassReport(), 0
 
     def once(self) -> None:
@@ -205,7 +206,10 @@ class _Run:
     def _now(self) -> int:
         """Return the moment of what is done now, unless the clock went back."""
         self._clock.check(self._app.store.ledger.last_moment())
-        return self._app.clock.now()
+        now = self._app.clock.now()
+        if self._keys.changed():
+            raise ConfigError("the keyring was changed meanwhile: say it again, with the new keys")
+        return now
 
     def _store(self) -> None:
         """Take in what came back from the archive, and start what is due."""

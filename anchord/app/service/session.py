@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from anchord.app.service.keys import KeyWatch
 from anchord.app.service.memory import trim
 from anchord.app.wiring import App
 from anchord.errors import AnchordError, ConfigError, TransientError
@@ -47,7 +48,7 @@ class Session:
 
     def __init__(self, loaded: Loaded, on_progress: Callable[[str, int, int], None]) -> None:
         self.app = App(loaded)
-        self._keys = self._keyring_mark()  # first: what changes while they are opened is noticed
+        self._keys = KeyWatch(self.app.key_dir)
         try:
             self.parts = self.app.parts(on_progress)
             self.mark = self.app.store.watch.mark
@@ -61,20 +62,8 @@ class Session:
         self._tried_at: float | None = None
 
     def keys_changed(self) -> bool:
-        """Tell whether the keyring is another one than when this was opened.
-
-        Asked after the moment of a pass is taken, and before it begins: a key that ended, or was
-        revoked, signs nothing that is dated later.
-        """
-        return self._keyring_mark() != self._keys
-
-    def _keyring_mark(self) -> tuple[int, ...] | None:
-        """Return what differs once the keyring was replaced, as every change of it does."""
-        try:
-            found = (self.app.key_dir / "keyring.toml").stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        """Tell whether the keyring is another one than when this was opened; see `KeyWatch`."""
+        return self._keys.changed()
 
     def open_archive(self) -> bool:
         """Open the way to the Internet Archive when it is time to try; return whether it was tried.
