@@ -25,7 +25,7 @@ from anchord.core.model import Record, Scheme
 from anchord.errors import FatalError
 from anchord.sandbox.run import Sandbox
 
-LEASE_S = 4.0
+LEASE_S = 8.0
 COUNT = 8
 NOTED = "audited-by-workers"
 """The one finding that only an audit by workers has."""
