@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -305,3 +306,15 @@ def test_the_journal_has_the_time_already(capsys, monkeypatch):
     with logging_as("text"):
         tell(logging.INFO, "note", "well")
     assert capsys.readouterr().err == "anchord: well\n"
+
+
+def test_a_reader_who_is_cut_off_at_the_stop_is_no_fault() -> None:
+    from anchord.app.web.application import Guarded
+
+    async def cut_off(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    async def nothing(*_: object) -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    asyncio.run(Guarded(cut_off)({"type": "http"}, nothing, nothing))

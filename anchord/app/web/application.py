@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -91,4 +93,6 @@ class Guarded:
                     headers[name] = value
             await send(message)
 
-        await self._app(scope, receive, send_guarded)
+        # At a stop uvicorn cuts off who is still reading; that is no fault to tell.
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._app(scope, receive, send_guarded)
