@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -197,3 +198,11 @@ def test_what_is_no_address_is_refused_with_what_was_expected(text: str) -> None
 
 def test_a_page_of_numbers_holds_no_path_of_this_machine(port: int, tmp_path: Path) -> None:
     assert str(tmp_path.parent).encode() not in get(port)[2]
+
+
+def test_the_door_opens_for_a_worker_whose_thread_runs_a_loop(metrics: Metrics) -> None:
+    async def worker() -> bytes:
+        with door.opened(metrics, HOST, 0) as port:
+            return await asyncio.to_thread(asked, port, b"GET /metrics HTTP/1.1\r\n\r\n")
+
+    assert asyncio.run(worker()).startswith(b"HTTP/1.1 200")

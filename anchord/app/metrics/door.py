@@ -41,23 +41,28 @@ def opened(metrics: Metrics, host: str, port: int) -> Iterator[int]:
     """
     loop = asyncio.new_event_loop()
     door = _Door(metrics)
+    thread = threading.Thread(target=loop.run_forever, name="metrics", daemon=True)
+    thread.start()
     try:
-        server = loop.run_until_complete(_listening(door, host, port))
+        # On its own thread from the start: a worker's thread runs a loop already.
+        server = asyncio.run_coroutine_threadsafe(_listening(door, host, port), loop).result()
     except OSError as error:
-        loop.close()
+        _end(loop, thread)
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error.strerror or error}; free the "
             "address, or name another one in service.metrics"
         ) from None
-    thread = threading.Thread(target=loop.run_forever, name="metrics", daemon=True)
-    thread.start()
     try:
         yield int(server.sockets[0].getsockname()[1])
     finally:
         asyncio.run_coroutine_threadsafe(door.shut(server), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        _end(loop, thread)
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 async def _listening(door: _Door, host: str, port: int) -> asyncio.Server:
