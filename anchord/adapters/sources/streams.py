@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 HEAD = 64 * 1024
 """How much of the beginning is looked at to tell what it is."""
+BOMB_RATIO = 250
+BOMB_FROM = 64 * 1024 * 1024
+"""Less than this is read whatever its ratio: it is over at once."""
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -47,9 +50,49 @@ def look(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
     return head, cast("BinaryIO", io.BufferedReader(_Rejoined(head, stream), HEAD * 2))
 
 
+class _Counted:
+    """A stream that knows how much was read of it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = self._stream.read(size)
+        self.count += len(chunk)
+        return chunk
+
+
+class _Unzipped(io.RawIOBase):
+    """What is inside a gzip stream, as long as it is no bomb.
+
+    DEFLATE can hide 1,032 times its size (https://zlib.net/zlib_tech.html), records written as text
+    a tenth of that at most.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._packed = _Counted(stream)
+        self._inside = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed), mode="rb")
+        self._given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        chunk = self._inside.read1(len(memoryview(buffer)))
+        self._given += len(chunk)
+        if self._given > max(BOMB_FROM, BOMB_RATIO * self._packed.count):
+            raise OSError(
+                f"gzip: expected at most {BOMB_RATIO} times the packed size inside, and there is "
+                "more: repetitive as it is, unpack it by hand and look what it is"
+            )
+        memoryview(buffer)[: len(chunk)] = chunk
+        return len(chunk)
+
+
 def unzipped(stream: BinaryIO) -> BinaryIO:
-    """Return what is inside a gzip stream; damage raises OSError, EOFError or zlib.error."""
-    return cast("BinaryIO", gzip.GzipFile(fileobj=stream, mode="rb"))
+    """Return what is inside a gzip stream; damage and bombs raise OSError, EOFError, zlib.error."""
+    return cast("BinaryIO", io.BufferedReader(_Unzipped(stream), HEAD * 2))
 
 
 def unzipped_head(head: bytes) -> bytes:

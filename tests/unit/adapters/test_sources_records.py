@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anchord.adapters.sources import pith
+from anchord.adapters.sources import pith, streams
 from anchord.adapters.sources.inputs import source_for
 from anchord.adapters.sources.pith import OBJECT_CAP, read_object, split_array
 from anchord.core.canonical import canonical_bytes, pith_number
@@ -393,6 +393,30 @@ PARTS = [
 def test_the_quick_way_and_the_strict_way_agree(parts, comma):
     raw = ("{" + comma.join(parts) + "}").encode()
     assert verdict(read_object, raw) == verdict(pith._strict, raw)
+
+
+def test_a_bomb_in_gzip_is_left_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "BOMB_FROM", 1 << 20)
+    good = dump(sample(1)) + b"\n"
+    packed = gzip.compress(good + b"\n" * (64 << 20))
+    assert len(packed) * streams.BOMB_RATIO < 64 << 20
+    (tmp_path / "bomb.jsonl.gz").write_bytes(packed)
+    read = []
+    real = gzip.GzipFile.read1
+    monkeypatch.setattr(
+        gzip.GzipFile, "read1", lambda self, size=-1: read.append(size) or real(self, size)
+    )
+    found = list(source_for(str(tmp_path / "bomb.jsonl.gz")))
+    assert [type(one).__name__ for one in found] == ["Record", "Rejection"]
+    assert "unpack it by hand" in found[1].reason
+    assert sum(read) < 32 << 20
+
+
+def test_text_that_repeats_itself_is_no_bomb(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "BOMB_FROM", 1 << 16)
+    whole = b"".join(dump(sample(n)) + b"\n" for n in range(5_000))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(whole))
+    assert len(list(source_for(str(tmp_path / "a.jsonl.gz")))) == 5_000
 
 
 def test_damaged_gzip_refuses_the_rest_and_says_so(tmp_path):
