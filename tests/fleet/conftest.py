@@ -9,8 +9,6 @@ from support.postgres import Cluster
 
 from anchord.sandbox.run import Sandbox
 
-LEASE_S = 8.0
-
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
@@ -21,7 +19,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def sandbox(tmp_path: Path, cluster: Cluster) -> Iterator[Sandbox]:
     with Sandbox(tmp_path, tick_s=0.05, archive=False, authority=False) as running:
-        shared(cluster, running.write_config(), LEASE_S)
+        shared(cluster, running.write_config())
         yield running
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import signal
 import time
 from pathlib import Path
 
+import psycopg
 from support.fleet import Fleet, Worker, eventually, shared
 from support.manager import ManagerSocket
 from support.postgres import Cluster
@@ -14,9 +16,8 @@ from support.registry import SEED
 from support.running import anchord
 
 from anchord.app.wiring import open_app
+from anchord.core.model import Record, Scheme
 from anchord.sandbox.run import Sandbox
-
-LEASE_S = 8.0
 
 
 def stored(config: Path) -> int:
@@ -34,12 +35,40 @@ def jobs(cluster: Cluster, url: str) -> int:
     return int(found[0][0])
 
 
+NEVER_ENDED = """
+    INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, status, worker_id)
+    SELECT 'seal', 'anchord.seal', 'seal', 'seal', 'doing', max(id) FROM procrastinate_workers
+"""
+"""A task whose end the queue was not told, because the connection broke just then."""
+
+
+def edit(cluster: Cluster, url: str, statement: str) -> None:
+    """Change the queue's tables by hand; a task that is done just now is waited for."""
+
+    def done() -> bool:
+        with contextlib.suppress(psycopg.errors.UniqueViolation):
+            cluster.execute(url.rpartition("/")[2], statement)
+            return True
+        return False
+
+    eventually(done)
+
+
+def goes_on(config: Path) -> None:
+    """Add a record and wait until it is sealed: the queue is well, and no duty is stuck."""
+    with open_app(str(config)) as app:
+        number = app.store.counts.unsigned()
+        digest = hashlib.sha256(f"{number} {time.time()}".encode()).digest()
+        app.store.add([Record(digest=digest, scheme=Scheme.SHA256)], int(time.time()))
+        eventually(lambda: app.store.records.waiting()[0] == 0)
+
+
 def test_a_shift_is_taken_over_when_its_worker_is_killed_and_no_page_is_captured_twice(
     tmp_path: Path, cluster: Cluster
 ) -> None:
     with Sandbox(tmp_path, tick_s=0.05, mine_every_s=0.5, authority=False) as sandbox:
         config = sandbox.write_config()
-        shared(cluster, config, LEASE_S)
+        shared(cluster, config)
         with Fleet(config, 2) as fleet:
             assert anchord("add", SEED, config=config).code == 0
             eventually(lambda: on_shift(config) is not None)
@@ -86,9 +115,13 @@ def test_the_queue_does_not_grow_and_the_service_manager_is_told(
         manager.until(lambda message: "WATCHDOG" in message)
         with open_app(str(config)) as app:
             url = app.config.store.url
-        time.sleep(4)  # some thirty tasks come and go
+        edit(cluster, url, NEVER_ENDED)
+        goes_on(config)
         assert jobs(cluster, url) < 20
+        edit(cluster, url, "TRUNCATE procrastinate_workers, procrastinate_jobs CASCADE")
+        goes_on(config)
         config.write_text(config.read_text("utf-8").replace("shift_s = 3.0", "shift_s = 4.0"))
+        manager.take(0.5)  # a socket that nobody reads takes ten messages, and no more
         worker.send(signal.SIGHUP)
         worker.until("reload")
         assert "fleet.shift_s" in str(worker.log)

@@ -21,6 +21,8 @@ from anchord.app.fleet.tending import WORKERS
 from support.postgres import Cluster
 from support.running import anchord
 
+LEASE_S = 6.0
+"""As short as a machine with two busy cores can keep."""
 FLEET = """
 [service]
 pass_every_s = 1.0
@@ -227,7 +229,7 @@ class Fleet:
         return min(ended, self.deaths.get(one.pid, float("inf")))
 
 
-def shared(cluster: Cluster, config: Path, lease_s: float) -> str:
+def shared(cluster: Cluster, config: Path, lease_s: float = LEASE_S) -> str:
     """Let a sandbox's configuration name a new store of a server; return its URL."""
     url = cluster.empty()
     text = f'{config.read_text("utf-8")}{FLEET.format(lease=lease_s)}\n[store]\nurl = "{url}"\n'
