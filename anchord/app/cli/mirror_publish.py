@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from anchord.engine.publishing import Published
 
 _MAX_NAME = 100
+_WAITS_S = 30.0
+"""For a pass of a service to end; the next one begins after this."""
 
 
 @click.command(
@@ -72,6 +74,7 @@ def command(
     published to, 3 a pass is running: try again.
     """  # noqa: D301  the escape is click's mark for a paragraph that keeps its lines
     with open_app(config_path) as app, progress(quiet=quiet or as_json) as bars:
+        app.store.patience_s = _WAITS_S
         done = _publish(
             app, folder, base_url, name, status, teller(bars),
             anchored_only=anchored_only, force=force,
