@@ -7,27 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.parties import open_store
 from support.storing_captures import CaptureShop
 
 
-@pytest.fixture(scope="session")
-def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a store nothing is in."""
-    folder = tmp_path_factory.mktemp("fresh")
-    open_store(folder).close()
-    return folder / "anchord.db"
-
-
 @pytest.fixture
-def make_shop(fresh_store: Path, tmp_path: Path) -> Iterator[Callable[..., CaptureShop]]:
+def make_shop(tmp_path: Path) -> Iterator[Callable[..., CaptureShop]]:
     """Make shops with numbers of the policy that differ."""
     made: list[CaptureShop] = []
 
     def make(**numbers: Any) -> CaptureShop:
         folder = tmp_path / f"shop-{len(made)}"
         folder.mkdir()
-        made.append(CaptureShop(folder, fresh_store, **numbers))
+        made.append(CaptureShop(folder, **numbers))
         return made[-1]
 
     yield make

@@ -138,11 +138,10 @@ def judge_done(shop: CaptureShop, records: int | None = None) -> None:
 )
 @given(weather=WEATHER)
 def test_in_any_weather_nothing_is_false_lost_or_doubled(
-    fresh_store: Path,
     weather: list[tuple[str, int, str, list[tuple[str, Any, bool]]]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        shop = CaptureShop(Path(folder), fresh_store)
+        shop = CaptureShop(Path(folder))
         try:
             shop.add(papers(2))
             for event, which, how, lies in weather:
@@ -161,8 +160,8 @@ LIFE_S = 28 * 3_600
 """Long enough for everything up to the first confirmation."""
 
 
-def _effects(fresh_store: Path, folder: Path) -> int:
-    shop = CaptureShop(folder, fresh_store)
+def _effects(folder: Path) -> int:
+    shop = CaptureShop(folder)
     shop.add(papers(1))
     fuse = Fuse(10**9, die_by_exception)
     assert not live(shop, fuse, LIFE_S)
@@ -171,16 +170,15 @@ def _effects(fresh_store: Path, folder: Path) -> int:
 
 
 def test_a_process_killed_at_any_effect_loses_and_doubles_nothing(
-    fresh_store: Path,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "whole").mkdir()
-    effects = _effects(fresh_store, tmp_path / "whole")
+    effects = _effects(tmp_path / "whole")
     assert effects > 40
     for left in range(1, effects + 1):
         folder = tmp_path / f"killed-{left}"
         folder.mkdir()
-        shop = CaptureShop(folder, fresh_store)
+        shop = CaptureShop(folder)
         shop.add(papers(1))
         assert live(shop, Fuse(left, die_by_exception), LIFE_S)
         shop.run_for(2 * DAY)
@@ -191,13 +189,12 @@ def test_a_process_killed_at_any_effect_loses_and_doubles_nothing(
 
 
 def test_a_memento_lost_while_processes_die_is_withdrawn_once(
-    fresh_store: Path,
     tmp_path: Path,
 ) -> None:
     for left in range(1, 60, 6):
         folder = tmp_path / f"killed-{left}"
         folder.mkdir()
-        shop = CaptureShop(folder, fresh_store)
+        shop = CaptureShop(folder)
         shop.add(papers(1))
         shop.run_for(3_600)
         shop.archive.held.clear()
@@ -212,9 +209,9 @@ def test_a_memento_lost_while_processes_die_is_withdrawn_once(
 
 @pytest.mark.parametrize("code", [*(row.codes.split()[0] for row in ROWS), "nobody-knows"])
 def test_whatever_every_submit_is_refused_with_the_work_is_done_when_it_is_over(
-    fresh_store: Path, tmp_path: Path, code: str
+    tmp_path: Path, code: str
 ) -> None:
-    shop = CaptureShop(tmp_path, fresh_store)
+    shop = CaptureShop(tmp_path)
     shop.archive.weather["submit"] = code
     shop.add(papers(1))
     shop.run_for(6 * 3_600 if code != "user-session-limit" else 600)

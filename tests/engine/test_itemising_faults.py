@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.fake_items import DAY, LIES
 from support.killing import Fuse, Killed, die_by_exception
-from support.parties import FakeSigner, open_store
+from support.parties import FakeSigner
 from support.storing_items import Workshop
 
 from anchord.core.item_name import read_day_manifest
 from anchord.core.storage import FileKind, FileState
 from anchord.core.trust import Keys
-
-_template: list[Path] = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("template")
-    open_store(folder).close()
-    _template.append(folder / "anchord.db")
-    yield
-    _template.clear()
-
 
 EXAMPLES = int(os.environ.get("ANCHORD_ITEM_EXAMPLES", "6"))
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -151,7 +137,7 @@ def test_nothing_is_false_lost_or_doubled_whatever_the_service_does(
     weather: list[tuple[str, int, list[str]]], records: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        work = Workshop(Path(folder), _template[0])
+        work = Workshop(Path(folder))
         try:
             batches = [work.batch(records)]
             live_through(work, weather, batches)
@@ -170,7 +156,7 @@ def test_nothing_is_false_lost_or_doubled_wherever_the_process_dies(
     weather: list[tuple[str, int, list[str]]], deaths: list[int], records: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        work = Workshop(Path(folder), _template[0])
+        work = Workshop(Path(folder))
         try:
             batches = [work.batch(records)]
             for after in deaths:
@@ -194,7 +180,7 @@ def test_any_effect_may_be_the_last(tmp_path: Path) -> None:
     for left in range(1, 400, 2):
         folder = tmp_path / str(left)
         folder.mkdir()
-        work = Workshop(folder, _template[0])
+        work = Workshop(folder)
         try:
             batch = work.batch(1)
             fuse = Fuse(left, die_by_exception)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from support.evidence import mined
 from support.fake_items import DAY
-from support.parties import FakeChain, open_store
+from support.parties import FakeChain
 from support.passes import adoption, bare, numbered
 from support.storing_items import Workshop
 
@@ -31,19 +31,12 @@ HOUR = 3_600
 Make = Callable[..., Workshop]
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("template")
-    open_store(folder).close()
-    return folder / "anchord.db"
-
-
 @pytest.fixture
-def make(tmp_path: Path, template: Path) -> Iterator[Make]:
+def make(tmp_path: Path) -> Iterator[Make]:
     made: list[Workshop] = []
 
     def workshop(**policy: Any) -> Workshop:
-        work = Workshop(tmp_path, template, FolderSpool(tmp_path / "spool"), **policy)
+        work = Workshop(tmp_path, FolderSpool(tmp_path / "spool"), **policy)
         work.archive.left = 0  # nothing is sent: what is packed stays
         made.append(work)
         return work
@@ -162,10 +155,10 @@ def test_the_manifest_beside_a_zip_tells_all_of_its_members(make: Make) -> None:
 @settings(max_examples=8, deadline=None)
 @given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4), max_bytes=st.integers(1, 6_000))
 def test_a_file_ends_before_what_does_not_fit_and_is_named_by_what_it_holds(
-    tmp_path_factory: pytest.TempPathFactory, template: Path, sizes: list[int], max_bytes: int
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], max_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("sizes")
-    work = Workshop(folder, template, FolderSpool(folder / "spool"), max_bytes=max_bytes)
+    work = Workshop(folder, FolderSpool(folder / "spool"), max_bytes=max_bytes)
     try:
         work.archive.left = 0
         # At most 20 ZIPs wait in the spool, one for each member at the smallest size.

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.fake_items import DAY, LAG_S
-from support.parties import open_store
 from support.storing_items import Workshop
 
 from anchord.core.item_name import read_day_manifest
@@ -19,19 +18,12 @@ HOUR = 3_600
 Make = Callable[..., Workshop]
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("template")
-    open_store(folder).close()
-    return folder / "anchord.db"
-
-
 @pytest.fixture
-def make(tmp_path: Path, template: Path) -> Iterator[Make]:
+def make(tmp_path: Path) -> Iterator[Make]:
     made: list[Workshop] = []
 
     def workshop(**policy: Any) -> Workshop:
-        made.append(Workshop(tmp_path, template, **policy))
+        made.append(Workshop(tmp_path, **policy))
         return made[-1]
 
     yield workshop

@@ -99,7 +99,7 @@ class CaptureShop:
         numbers: numbers of the policy that differ.
     """
 
-    def __init__(self, folder: Path, template: Path | None = None, **numbers: Any) -> None:
+    def __init__(self, folder: Path, **numbers: Any) -> None:
         store = open_store(folder)
         _without_fsync(store)
         self.signer = FakeSigner()

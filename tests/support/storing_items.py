@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from anchord.adapters.store.sql import SqlStore
 from anchord.core.event import ITEM_STORED, WITHDRAWN
 from anchord.core.item_name import DAY_S
 from anchord.core.model import BatchChange, BatchState
@@ -57,9 +56,7 @@ class Workshop:
         policy: numbers of the policy that differ.
     """
 
-    def __init__(
-        self, folder: Path, template: Path | None = None, spool: Any = None, **policy: Any
-    ) -> None:
+    def __init__(self, folder: Path, spool: Any = None, **policy: Any) -> None:
         store = open_store(folder)
         self.signer = FakeSigner()
         self.parts = make_parts(folder, store=store, signer=self.signer)

@@ -20,7 +20,9 @@ _VERDICTS = {0: "well", 2: "a person must act", 3: "wait and try again", 4: "uns
 @click.command(short_help="Look at everything anchord needs, and say what to do.")
 @click.option("--offline", is_flag=True, help="Open no connection.")
 @click.option(
-    "--full", is_flag=True, help="Read every page of the store, every row of the ledger and every header."
+    "--full",
+    is_flag=True,
+    help="Read every page of the store, every row of the ledger and every header.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
