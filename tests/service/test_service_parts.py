@@ -142,6 +142,34 @@ def test_accepting_a_clock_that_is_right_changes_nothing():
     assert not clock.accept()
 
 
+@pytest.mark.parametrize("off", [TOLERANCE_S + 1, -TOLERANCE_S - 1])
+def test_a_clock_that_is_not_the_stores_stops_work_until_one_is_set_right(off):
+    wall = Wall(1_000_000)
+    clock = ClockWatch(wall)
+    with pytest.raises(ConfigError, match="database server"):
+        clock.check(None, 1_000_000 + off)
+    clock.accept()
+    with pytest.raises(ConfigError, match="database server"):
+        clock.check(None, 1_000_000 + off)
+    clock.check(None, 1_000_000 + (TOLERANCE_S if off > 0 else -TOLERANCE_S))
+
+
+def test_only_a_server_has_a_clock_of_its_own(tmp_path):
+    from support.postgres import Cluster
+
+    from anchord.adapters.store.database import create
+    from anchord.adapters.store.sql import SqlStore
+
+    with Cluster() as cluster:
+        for url, has in ((f"sqlite:///{tmp_path / 'anchord.db'}", False), (cluster.empty(), True)):
+            create(url)
+            store = SqlStore(url)
+            found = store.server_time()
+            store.close()
+            assert (found is not None) is has
+            assert not has or abs(found - time.time()) < 60
+
+
 # ---------------------------------------------------------------------- lock
 
 

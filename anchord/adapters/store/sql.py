@@ -49,7 +49,7 @@ class SqlStore:
         engine = connect(url)
         check_revision(engine, url)
         database = Database(engine, url)
-        self._engine = engine
+        self._engine, self._database = engine, database
         self.records = Records(database, known_uris)
         self.batches = Batches(database)
         self.calls = Calls(database)
@@ -116,6 +116,18 @@ class SqlStore:
                 yield has_turn
             finally:
                 self._has_turn = _needs_none
+
+    def server_time(self) -> int | None:
+        """Return what the clock of the database's machine shows, Unix seconds; None: it has none.
+
+        Raises:
+            StoreBusyError: the server does not answer.
+        """
+        if self._engine.dialect.name == "sqlite":
+            return None
+        with self._database.reading() as connection:
+            moment = "SELECT extract(epoch FROM clock_timestamp())::bigint"
+            return int(connection.exec_driver_sql(moment).scalar_one())
 
     def rest(self) -> None:
         """Give back memory; connections are opened again when they are needed."""

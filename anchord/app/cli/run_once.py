@@ -131,7 +131,7 @@ def _clock(app: App, *, accept: bool) -> ClockWatch:
             clock.check(last)
         if clock.accept():
             click.echo("the clock as it is now is taken for right", err=True)
-    clock.check(last)
+    clock.check(last, app.store.server_time())
     return clock
 
 
@@ -205,7 +205,8 @@ class _Run:
 
     def _now(self) -> int:
         """Return the moment of what is done now, unless the clock went back."""
-        self._clock.check(self._app.store.ledger.last_moment())
+        store = self._app.store
+        self._clock.check(store.ledger.last_moment(), store.server_time())
         now = self._app.clock.now()
         if self._keys.changed():
             raise ConfigError("the keyring was changed meanwhile: say it again, with the new keys")

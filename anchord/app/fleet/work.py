@@ -156,8 +156,9 @@ class Work:
             TransientError: the keys are others; they are opened for the next duty.
         """
         ledger = session.parts.store.ledger
+        server = session.app.store.server_time()
         with self._clock_lock:
-            self._clock.check(ledger.last_moment())
+            self._clock.check(ledger.last_moment(), server)
         self._heads.check(ledger)
         if session.keys_changed():
             raise TransientError("the keyring was changed: its keys are opened anew")

@@ -34,16 +34,26 @@ class ClockWatch:
         self._last: int | None = None
         self._accepted: int | None = None
 
-    def check(self, last_event: int | None) -> None:
-        """Refuse to go on while the clock shows a moment that is over.
+    def check(self, last_event: int | None, server: int | None = None) -> None:
+        """Refuse to go on while the clock shows a moment that is over, or another than the store's.
+
+        A worker that ran ahead would sign moments that are over for nobody else, and all others
+        would have to wait for them.
 
         Args:
             last_event: when the ledger's newest event was decided.
+            server: what the clock of the store's machine shows now; None: it is this one.
 
         Raises:
-            ConfigError: the clock went back by more than is usual.
+            ConfigError: the clock went back by more than is usual, or the two differ by more.
         """
         now, self._last = int(self._wall()), last_event
+        if server is not None and abs(now - server) > TOLERANCE_S:
+            raise ConfigError(
+                f"the clock here shows {utc(now)}, and that of the database server {utc(server)}: "
+                f"expected less than {TOLERANCE_S} s between them; nothing is sent or signed. Set "
+                "the one right that is wrong, and work goes on by itself"
+            )
         counts = last_event is not None and last_event != self._accepted
         latest = max(self._seen, last_event if counts and last_event else 0)
         if now < latest - TOLERANCE_S:

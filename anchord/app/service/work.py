@@ -135,7 +135,7 @@ class Work:
     def _may_sign(self) -> bool:
         """Look whether clock, ledger and keys are what they were; False: at the next look."""
         ledger = self._session.parts.store.ledger
-        self._clock.check(ledger.last_moment())
+        self._clock.check(ledger.last_moment(), self._session.app.store.server_time())
         self._heads.check(ledger)
         if self._session.keys_changed():
             self._reload()
