@@ -1,4 +1,4 @@
-"""Two days with all faults, killed and healed: nothing is lost, doubled, false or stuck."""
+"""Days with all faults, killed and healed: nothing is lost, doubled, false or stuck."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def soaked(*words: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.timeout(600)  # a day takes a minute, and several on a machine that does much else
 @pytest.mark.parametrize(
     ("store", "days", "records"),
-    [("sqlite", 2, 500), ("postgres", 1, 60)],
+    [("sqlite", 1, 150), ("postgres", 1, 60)],
     ids=["sqlite", "postgres"],
 )
 def test_bad_days_lose_nothing_double_nothing_and_leave_nothing_false_or_stuck(
