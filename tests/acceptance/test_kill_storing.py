@@ -21,6 +21,8 @@ from anchord.sandbox.run import Sandbox
 
 CHILD = """
 import os, signal, sys, time
+ahead, real = int(sys.argv[4]), time.time
+time.time = lambda: real() + ahead  # before anything takes it as it is
 sys.path.insert(0, sys.argv[3])
 from anchord.adapters.archives.item import ArchiveOrg
 from anchord.adapters.archives.item_child import Child
@@ -31,7 +33,6 @@ from anchord.adapters.store.items import Items
 from anchord.adapters.store.lanes import Lanes
 from anchord.adapters.store.ledger import Ledger
 from anchord.app.cli.main import cli
-from anchord.app.wiring import SystemClock
 from support.killing import Fuse
 
 EFFECTS = {
@@ -48,8 +49,6 @@ fuse = Fuse(int(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGKILL))
 for kind, names in EFFECTS.items():
     for name in names:
         setattr(kind, name, fuse.guard(f"{kind.__name__}.{name}", getattr(kind, name)))
-ahead = int(sys.argv[4])
-SystemClock.now = lambda self: int(time.time()) + ahead
 words = ["-c", sys.argv[1], "run-once", "--wait", "--deadline", sys.argv[5], "-q"]
 cli(words, standalone_mode=False)
 """

@@ -61,7 +61,7 @@ def test_a_pass_over_ten_thousand_records_takes_few_transactions_and_calls(tmp_p
     # a checkpoint.
     assert count.writes <= 6
     assert (len(a.log), len(b.log)) == (2, 2)
-    assert len(count.statements) < 125
+    assert len(count.statements) < 135
     check_ledger(parts.store, chain, records=10_000, step=1000)
     parts.store.close()
 
