@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 from anchord.app import wiring
 from benchmarks.soak.service import Clock
@@ -11,6 +12,7 @@ if __name__ == "__main__":
     Clock.wall.moment = int(sys.argv[1])
     # Before the commands are loaded, which take the clock by its name.
     wiring.SystemClock = Clock  # type: ignore[misc, assignment]
+    time.time = lambda: float(Clock.wall.moment)
     from anchord.app.cli.main import main
 
     sys.argv = ["anchord", *sys.argv[2:]]

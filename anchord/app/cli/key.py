@@ -1,7 +1,7 @@
 """`anchord key`: make, show, list, rotate, revoke and trust signing keys.
 
-The commands need the configuration only, not the store: keys can be made before, and moved
-without, anything else.
+The commands need the configuration only: keys can be made before, and moved without, anything else.
+Where the store can be read, no key is ended before its newest event.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.cli.key_clock import ACCEPT, check_moment
 from anchord.app.cli.output import console, emit_json, notes, one_line, print_table, utc
 from anchord.errors import ConfigError, RefusedError
 
@@ -67,21 +68,22 @@ def new(config_path: str | None, signer_id: str | None, passphrase_file: Path | 
 @click.option(
     "--destroy-old", is_flag=True, help="Delete the old private key: it can sign nothing more."
 )
+@ACCEPT
 @click.pass_obj
 def rotate(
     config_path: str | None,
     signer_id: str | None,
     passphrase_file: Path | None,
     destroy_old: bool,
+    accept_clock: bool,
 ) -> None:
     """Make a new key active; the old one keeps verifying what it signed."""
     from anchord.adapters.signers.file import rotate_key
 
-    loaded = _load(config_path)
+    loaded, now = _load(config_path), _now()
+    check_moment(loaded, now, accept=accept_clock)
     passphrase = _passphrase(loaded, passphrase_file)
-    key = rotate_key(
-        _folder(loaded), passphrase, _now(), signer_id=signer_id, destroy_old=destroy_old
-    )
+    key = rotate_key(_folder(loaded), passphrase, now, signer_id=signer_id, destroy_old=destroy_old)
     _say_made(loaded, key)
     if destroy_old:
         notes().print("The old private key is deleted; copies in backups are not.", markup=False)
@@ -125,12 +127,15 @@ def list_(config_path: str | None, as_json: bool) -> None:
 @click.option(
     "--reason", metavar="TEXT", required=True, help="Why, e.g. 'laptop stolen'; it is published."
 )
+@ACCEPT
 @click.pass_obj
-def revoke(config_path: str | None, key_id: str, reason: str) -> None:
+def revoke(config_path: str | None, key_id: str, reason: str, accept_clock: bool) -> None:
     """Revoke a key: what it signs after this moment does not count."""
     from anchord.adapters.signers.keyring import revoke_key
 
-    key = revoke_key(_folder(_load(config_path)), key_id, reason, _now())
+    loaded, now = _load(config_path), _now()
+    check_moment(loaded, now, accept=accept_clock)
+    key = revoke_key(_folder(loaded), key_id, reason, now)
     notes().print(f"Revoked {key_id} at {utc(key.revoked_at)}.", markup=False)
     if key.active:
         notes().print("It was the active key: run `anchord key rotate`.", markup=False)
