@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -43,6 +44,8 @@ class Life:
         self.paused: Counter[str] = Counter()
         self.bad_ends: list[str] = []
         """How the service ended though its disk was well."""
+        self.brought_back = 0
+        """Captures and files that were parked, and that a person let go on."""
         self._on_evening, self._quiet = on_evening, quiet
         self._skew = 0
         self._broken = 0
@@ -205,6 +208,16 @@ class Life:
         self._on_evening(day)
 
     # ------------------------------------------------------------------ the end
+
+    def heed_alerts(self) -> None:
+        """Do what a person does who reads `anchord status`: bring back what waits for one."""
+        done = measure.run(
+            [measure.PYTHON, "-m", "benchmarks.soak.at", str(self.world.now()), "retry",
+             "--archive", "--json"],
+            cwd=self.world.folder,
+        )  # fmt: skip
+        told = json.loads(done.stdout)
+        self.brought_back += told["captures"] + told["files"]
 
     def heal_all(self) -> None:
         """End everything that goes wrong."""

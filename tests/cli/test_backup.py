@@ -274,13 +274,14 @@ def test_a_store_whose_ledger_does_not_hold_gives_no_backup(place: Path) -> None
     assert sorted(path.name for path in place.parent.iterdir()) == ["here"]
 
 
-def test_another_database_has_its_own_tools(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_leaves_no_backup(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
-    text = '[store]\nurl = "postgresql://db.example.org/a"\n' + place.config.read_text("utf-8")
+    text = '[store]\nurl = "postgresql://127.0.0.1:1/a"\n' + place.config.read_text("utf-8")
     place.config.write_text(text, "utf-8")
     result = place.run("backup", str(tmp_path / "b.tar"))
-    assert result.exit_code == 2
-    assert "pg_dump" in result.stderr
+    assert result.exit_code == 3
+    assert "does not answer" in result.stderr
+    assert not list(tmp_path.glob("*b.tar*"))
 
 
 def _flip(name: str) -> Callable[[dict[str, bytes]], None]:

@@ -382,7 +382,7 @@ def test_an_event_a_new_key_signed_is_withdrawn_like_any_other(shop: CaptureShop
     assert shop.one().state is CaptureState.STORED
     begun_with = shop.one().series_id
 
-    def gone(key_id: str) -> Any:
+    def gone(key_id: str, _at: int) -> Any:
         raise ConfigError(f"{key_id} is revoked")
 
     shop.parts = replace(shop.parts, signer=FakeSigner(key_id="new-key"), signer_for=gone)

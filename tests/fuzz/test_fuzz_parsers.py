@@ -6,7 +6,6 @@ beside its subject, under the name of the law that was broken.
 
 from __future__ import annotations
 
-import logging
 import os
 
 import pytest
@@ -16,11 +15,6 @@ from support.fuzzing.targets import TARGETS
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0.3"))
 """For each of about 70 parsers."""
 LONG = 1 << 16
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    logging.getLogger("anchord").setLevel(logging.CRITICAL)
 
 
 each = pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in TARGETS])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 from collections.abc import Iterator
 
 from support.fuzzing.exempt import EXEMPT
@@ -12,7 +11,6 @@ from support.fuzzing.targets import TARGETS
 
 
 def test_every_parser_of_foreign_bytes_is_fed_by_a_target() -> None:
-    logging.getLogger("anchord").setLevel(logging.CRITICAL)
     found, fed = set(parsers()), reached(TARGETS)
     assert len(found) > 80, "the finder looks in the wrong place"
     missing = sorted(found - fed - set(EXEMPT))

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import anchord
+from anchord.core import tsa
 from support.fuzzing.engine import Target
 
 ROOT = Path(anchord.__file__).parent
@@ -63,6 +64,7 @@ def reached(targets: tuple[Target, ...]) -> set[Name]:
         if event == "call" and code.co_filename.startswith(root):
             found.add(f"{code.co_filename[len(root) :]}:{code.co_name}")
 
+    tsa.read_token.cache_clear()  # who ran before may have read the same tokens
     for target in targets:
         seeds = target.seeds()
         sys.setprofile(called)
