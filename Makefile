@@ -27,7 +27,7 @@ LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev fuzz advisories bench day items idle fleet tree tampering constraints clean
+.PHONY: help demo test lint dev fuzz advisories bench day soak items idle fleet tree tampering constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
