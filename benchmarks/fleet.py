@@ -36,7 +36,7 @@ MODES = {
     "daemon, PostgreSQL": ("run",),
     "daemon, SQLite": ("run",),
 }
-_OFTEN = "\n[service]\npass_every_s = 1.0\n"
+_OFTEN = "\n[service]\npass_every_s = {}\n"
 _WAVES = 5
 _CHUNK = 1_000
 _LONGEST_S = 3_600.0
@@ -101,14 +101,14 @@ def until(question: Callable[[], bool]) -> None:
         time.sleep(_LOOK_S)
 
 
-def round_of(cluster: Cluster, mode: str, size: int) -> dict[str, float]:
+def round_of(cluster: Cluster, mode: str, size: int, every_s: float) -> dict[str, float]:
     """Return what one mode took."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Sandbox(Path(folder), tick_s=0.1, archive=False, authority=False) as sandbox,
     ):
         config = sandbox.write_config()
-        text = config.read_text("utf-8") + _OFTEN
+        text = config.read_text("utf-8") + _OFTEN.format(every_s)
         if "PostgreSQL" in mode:
             text += f'\n[store]\nurl = "{cluster.empty()}"\n'
         config.write_text(text, "utf-8")
@@ -121,12 +121,13 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--every", type=float, default=5.0, help="service.pass_every_s")
     asked = parser.parse_args(words)
     found: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
     with Cluster() as cluster:
         for _ in range(asked.rounds):
             for mode, rounds in found.items():
-                rounds.append(round_of(cluster, mode, asked.size))
+                rounds.append(round_of(cluster, mode, asked.size, asked.every))
     best = {mode: min(rounds, key=lambda one: one["whole_s"]) for mode, rounds in found.items()}
     workers, daemon = best["2 workers, PostgreSQL"], best["daemon, PostgreSQL"]
     document: dict[str, Any] = {
