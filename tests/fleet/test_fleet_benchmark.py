@@ -14,7 +14,7 @@ import json
 from benchmarks.fleet import round_of
 from support.postgres import Cluster
 with Cluster() as cluster:
-    print(json.dumps(round_of(cluster, "2 workers, PostgreSQL", 100)))
+    print(json.dumps(round_of(cluster, "2 workers, PostgreSQL", 100, 1.0)))
 """
 
 
