@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -20,15 +19,8 @@ import msgspec
 from anchord.core.bundle import read_bundle
 from anchord.core.canonical import canonical_bytes
 from anchord.core.event import event_digest, signer_block
-from anchord.core.key_document import to_document
-from anchord.core.keyring import Keyring, fingerprint
-from anchord.core.mirror_manifest import (
-    MANIFEST,
-    WELL_KNOWN,
-    own_entry,
-    read_manifest,
-    render_manifest,
-)
+from anchord.core.keyring import Keyring
+from anchord.core.mirror_manifest import MANIFEST, WELL_KNOWN, read_manifest
 from anchord.core.moment import utc
 from anchord.core.signed_document import signed
 from anchord.core.state import merge_bundle, state_of_merged
@@ -44,36 +36,32 @@ from anchord.engine.export import (
     record_bundle,
     stem_of,
 )
+from anchord.engine.publishing_about import (
+    KEY,
+    NUMBERED,
+    About,
+    folder_of,
+    key_files,
+    mirror_manifest,
+    signing_key,
+)
 from anchord.engine.publishing_log import log_files
 from anchord.engine.publishing_words import README
 from anchord.errors import RefusedError, VerificationError
 
 if TYPE_CHECKING:
-    from anchord.core.keyring import PublicKey
     from anchord.ports import Signer
     from anchord.ports.mirror import TreeSink
     from anchord.ports.store import Store
 
-NUMBERED, UNNUMBERED = "pith", "record"
-"""Folders of records with a Pith Number, and without."""
-KEY = "pith-signing-key.json"
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
-_DIGEST_LENGTH = 64
-
 Progress = Callable[[str, int, int], None]
 
 
-class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
+class PublishOptions(About, frozen=True, kw_only=True):
     """What a person may choose of a tree."""
 
-    name: str
-    """Of the mirror, in its manifest."""
-    merge_version: str
     origin: str
     """Of the log, should it have to be signed once more."""
-    base_url: str | None = None
-    """Where it will be served; None: addresses in the manifest are relative."""
-    status: str = "mirror"
     anchored_only: bool = False
     """Leave out records that no block holds yet."""
     expected: int = 0
@@ -221,58 +209,29 @@ class _Publishing:
 
     def put_about(self, signer: Signer, now: int) -> None:
         """Write keys, what a stranger should know, and the manifest."""
-        for key in self._keyring:
-            self._put(f"keys/{_key_name(key)}.json", _pretty(to_document(key)))
-        document = _signing_key(self._keyring, signer)
+        for path, data in key_files(self._keyring):
+            self._put(path, data)
+        key = signing_key(self._keyring, signer.key_id, signer.public_key)
         for folder in ("", WELL_KNOWN):
-            self._put(folder + KEY, _pretty(document))
+            self._put(folder + KEY, key)
         self._put("README.txt", README.encode("utf-8"))
-        options = self._options
-        entry = own_entry(
-            name=options.name, base_url=options.base_url, status=options.status,
-            public_key=document, numbered=NUMBERED,
-        )  # fmt: skip
-        manifest = self._manifest([entry], now)
+        manifest = self._manifest(signer, now)
         for folder in ("", WELL_KNOWN):
             self._put(folder + MANIFEST, manifest)
 
-    def _manifest(self, entries: list[dict[str, object]], now: int) -> bytes:
+    def _manifest(self, signer: Signer, now: int) -> bytes:
         """Return the manifest; the one that is there when it says the same."""
-        version = self._options.merge_version
+        options, keyring = self._options, self._keyring
         old = self._sink.read(MANIFEST)
         if old is not None:
             with contextlib.suppress(RefusedError):
-                same = render_manifest(entries, version, read_manifest(old).generated_at)
-                if same == old:
+                moment = read_manifest(old).generated_at
+                if mirror_manifest(options, keyring, signer.key_id, moment) == old:
                     return old
-        return render_manifest(entries, version, utc(now))
+        return mirror_manifest(options, keyring, signer.key_id, utc(now))
 
     def _put(self, path: str, data: bytes) -> None:
         self.outcomes[self._sink.put(path, data)] += 1
-
-
-def folder_of(stem: str) -> str:
-    """Return a record's folder; a stem is the suffix of a number, or a digest in hex."""
-    return f"{UNNUMBERED if len(stem) == _DIGEST_LENGTH else NUMBERED}/{stem}"
-
-
-def _key_name(key: PublicKey) -> str:
-    """Return what a key's file is called: strangers name keys as they like."""
-    return key.key_id if _PLAIN.fullmatch(key.key_id) else fingerprint(key.public_key)
-
-
-def _signing_key(keyring: Keyring, signer: Signer) -> dict[str, object]:
-    key = keyring.get(signer.key_id)
-    if key is None or key.public_key != signer.public_key:
-        raise VerificationError(
-            f"key {signer.key_id!r} signs, and the keyring has no such key or another one: look "
-            "into keyring.toml of the key folder"
-        )
-    return to_document(key)
-
-
-def _pretty(document: dict[str, object]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def _commit_index(sink: TreeSink, keyring: Keyring, signer: Signer, now: int) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from anchord.core.bundle import Bundle
 from anchord.engine.export import stem_of
-from anchord.engine.publishing import folder_of
+from anchord.engine.publishing_about import folder_of
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
