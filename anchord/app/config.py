@@ -22,7 +22,7 @@ from anchord.app.metrics.address import host_and_port
 from anchord.app.outlet_config import OutletConfig, check_outlets
 from anchord.app.section import Count, PositiveInt, Seconds, Section
 from anchord.app.source_config import SourceConfig, check_sources
-from anchord.app.web_config import WebConfig
+from anchord.app.web_config import WebConfig, check_web
 from anchord.core import stricttoml
 from anchord.errors import ConfigError, RefusedError
 
@@ -293,6 +293,7 @@ def _check(config: Config, file: Path) -> None:
         if config.service.metrics:
             host_and_port(config.service.metrics)
         host_and_port(config.web.bind, "web.bind")
+        check_web(config.web)
         check_archive(config.archive)
         check_sources(config.sources)
         check_outlets(config.outlets)

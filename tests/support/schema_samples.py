@@ -1,4 +1,4 @@
-"""One right document of each kind that docs/schemas describes, and where each leaves freedom."""
+"""One right document of each kind that a schema describes, and where each leaves freedom."""
 
 from __future__ import annotations
 

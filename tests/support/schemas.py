@@ -1,4 +1,4 @@
-"""The JSON Schemas of docs/schemas, ready to validate with.
+"""The JSON Schemas of anchord/app/face/schemas, ready to validate with.
 
 `assert_valid("bundle", document)` is all that most tests need.
 """
@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from referencing import Registry, Resource
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/schemas"
+FOLDER = Path(__file__).resolve().parents[2] / "anchord/app/face/schemas"
 PREFIX = "urn:anchord:schema:"
 _SUFFIX = ".schema.json"
 
