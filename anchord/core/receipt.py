@@ -10,10 +10,13 @@ from typing import Any
 import msgspec
 
 from anchord.core.bundle import Bundle
-from anchord.core.keyring import check_permitted, check_signature
+from anchord.core.keyring import check_permitted, check_signature, fingerprint
 from anchord.core.moment import seconds
 from anchord.core.trust import Keys, Trust
-from anchord.errors import SignatureError
+from anchord.errors import SignatureError, VerificationError
+
+MOST_RECEIPTS = 8
+"""Receipts of one record that are shown; one is usual."""
 
 
 class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +26,18 @@ class ReceiptProved(msgspec.Struct, frozen=True, kw_only=True):
     signed_at: str
     trust: Trust | None
     """None: the key is not known, or only the evidence states it and it did not sign this."""
+
+
+class CheckedReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """A receipt as it came, and what checking it came to."""
+
+    receipt: dict[str, Any]
+    holds: bool | None
+    """None: the key is not one that is trusted, so nothing can be said."""
+    why: str
+    """Why it does not hold, or cannot be checked; empty when it holds."""
+    fingerprint: str | None
+    """Of the trusted key it names."""
 
 
 class _Receipt(msgspec.Struct):
@@ -41,6 +56,31 @@ def receipts(bundle: Bundle) -> list[dict[str, Any]]:
         if isinstance(receipt, dict):
             found.append(receipt)
     return found
+
+
+def checked_receipts(bundle: Bundle, keys: Keys) -> tuple[CheckedReceipt, ...]:
+    """Return each different receipt in a bundle, and whether it holds under trusted keys."""
+    different: list[dict[str, Any]] = []
+    for receipt in receipts(bundle):
+        if receipt not in different:
+            different.append(receipt)
+        if len(different) == MOST_RECEIPTS:
+            break
+    return tuple(_checked(receipt, bundle.digest, keys) for receipt in different)
+
+
+def _checked(receipt: dict[str, Any], digest: bytes, keys: Keys) -> CheckedReceipt:
+    key_id = receipt.get("key_id")
+    known = keys.find(key_id) if isinstance(key_id, str) else None
+    mark = fingerprint(known[0].public_key) if known and known[1] is not Trust.CLAIMED else None
+    try:
+        proved = check_receipt(receipt, digest, keys)
+    except VerificationError as error:
+        return CheckedReceipt(receipt=receipt, holds=False, why=str(error), fingerprint=mark)
+    if proved.trust is None or proved.trust is Trust.CLAIMED:
+        why = f"key {proved.key_id:.100} is not in the keyring"
+        return CheckedReceipt(receipt=receipt, holds=None, why=why, fingerprint=mark)
+    return CheckedReceipt(receipt=receipt, holds=True, why="", fingerprint=mark)
 
 
 def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> ReceiptProved:

@@ -12,6 +12,7 @@ import msgspec
 
 from anchord.core.bundle import Bundle
 from anchord.core.merge import Merged
+from anchord.core.receipt import CheckedReceipt
 
 
 class Citing(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,8 @@ class RecordView(msgspec.Struct, frozen=True, kw_only=True):
     merged: Merged
     state: dict[str, Any]
     """What `state.json` says, see `core.state`."""
+    receipts: tuple[CheckedReceipt, ...] = ()
+    """The registry's receipts in the bundle, and whether their signatures hold."""
     cited_by: tuple[Citing, ...] = ()
     """Ascending by name and event, at most `MOST_CITING`; only citations that stand."""
     cited_by_count: int = 0

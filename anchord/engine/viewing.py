@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from anchord.core.bundle import read_bundle
+from anchord.core.receipt import checked_receipts
 from anchord.core.record_view import Citing, RecordView
 from anchord.core.state import merge_bundle, state_of_merged
 from anchord.core.trust import Keys
@@ -42,6 +43,7 @@ def view_of(
     merged = merge_bundle(bundle, keys, proofs)
     return RecordView(
         raw=raw + b"\n", bundle=bundle, merged=merged, state=state_of_merged(bundle, merged),
+        receipts=checked_receipts(bundle, keys),
         cited_by=tuple(cited_by), cited_by_count=cited_by_count,
     )  # fmt: skip
 
