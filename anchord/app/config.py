@@ -315,6 +315,7 @@ def _check_paths(config: Config, file: Path) -> None:
         "archive.account_dir": config.archive.account_dir or "-",
         "archive.items.spool_dir": config.archive.items.spool_dir,
         "web.tree": config.web.tree or "-",
+        "web.audit_report": config.web.audit_report or "-",
         **{
             f"anchoring.authorities ({one.url}): certificates": one.certificates
             for one in config.anchoring.authorities

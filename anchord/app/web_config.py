@@ -21,7 +21,8 @@ class WebConfig(Section, frozen=True, kw_only=True):
     """IP address and port that `anchord serve` answers at, e.g. `[::1]:8080`. Put a web server with
     TLS before it where strangers come."""
     records: bool = True
-    """Whether `anchord serve` shows the records of the store: pages, documents, search, dashboard."""
+    """Whether `anchord serve` shows the records of the store: pages, documents, search,
+    dashboard."""
     base_url: str = ""
     """Address at which strangers find what `anchord serve` answers, e.g. `https://example.org`.
     Empty: pages and documents name no host, and their links are relative."""
@@ -29,6 +30,9 @@ class WebConfig(Section, frozen=True, kw_only=True):
     """What pages call this registry or mirror."""
     tree: str = ""
     """Folder that `anchord serve` hands out: the one that `anchord mirror publish` writes. Empty:
+    none."""
+    audit_report: str = ""
+    """JSON file that `/audit` shows: the one that `anchord audit -o FILE.json` writes. Empty:
     none."""
     metrics: bool = False
     """Whether `anchord serve` answers `/metrics`, too. Leave it off where strangers come."""

@@ -113,9 +113,10 @@ class Batches:
             found = [to_batch(row) for row in rows]
         return sorted(found, key=lambda batch: batch.id != batch_id)
 
-    def in_state(self, state: BatchState) -> list[Batch]:
-        """Return all batches in one state, oldest first, without their leaves."""
+    def in_state(self, state: BatchState, limit: int | None = None) -> list[Batch]:
+        """Return the batches in one state, oldest first, without their leaves; None: all."""
         query = sa.select(batches).where(batches.c.state == state.value).order_by(batches.c.id)
+        query = query.limit(limit)
         with self._database.reading() as connection:
             return [to_batch(row) for row in connection.execute(query)]
 

@@ -75,13 +75,13 @@ def _records(sheet: Sheet, config: Config, found: Measured) -> None:
     going = found.waiting + sum(states[state.value] for state in _ON_THEIR_WAY)
     sheet.put("backlog_records", going, facet="anchored")
     sheet.put("backlog_records", missing, facet="stored")
-    oldest = _earliest(found.waiting_since, found.unfinished_since)
+    oldest = earliest(found.waiting_since, found.unfinished_since)
     sheet.put("oldest_waiting_timestamp_seconds", oldest, facet="anchored")
-    sheet.put("oldest_waiting_timestamp_seconds", _unstored(config, found), facet="stored")
+    sheet.put("oldest_waiting_timestamp_seconds", unstored_since(config, found), facet="stored")
     sheet.put("next_due_timestamp_seconds", found.next_moment)
 
 
-def _unstored(config: Config, found: Measured) -> int | None:
+def unstored_since(config: Config, found: Measured) -> int | None:
     """Return a moment before which nothing began that still waits to be stored.
 
     Where either receipt will do, a record is done with the item, which takes every record.
@@ -96,12 +96,13 @@ def _unstored(config: Config, found: Measured) -> int | None:
         case StoredWhen.ITEM:
             return items
         case StoredWhen.BOTH:
-            return _earliest(captures, items)
+            return earliest(captures, items)
         case _:
             return items if items_on else captures
 
 
-def _earliest(*moments: int | None) -> int | None:
+def earliest(*moments: int | None) -> int | None:
+    """Return the earliest of the moments that there are."""
     return min((moment for moment in moments if moment is not None), default=None)
 
 
