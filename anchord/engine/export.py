@@ -53,6 +53,8 @@ class Item(msgspec.Struct, frozen=True):
     """False: the proof is pending."""
     moment: int
     """When its batch was made; not part of the data."""
+    record: int
+    """Row id; not part of the data."""
 
 
 def stem_of(digest: bytes, *, numbered: bool) -> str:
@@ -153,7 +155,7 @@ def _within(documents: Sequence[bytes]) -> list[bytes]:
 
 def _item(record: StoredRecord, batch: Batch, data: bytes) -> Item:
     stem = stem_of(record.digest, numbered=record.year is not None)
-    return Item(stem, data, batch.state is BatchState.ANCHORED, batch.created_at)
+    return Item(stem, data, batch.state is BatchState.ANCHORED, batch.created_at, record.id)
 
 
 # ---------------------------------------------------------------------- all of them
@@ -168,7 +170,7 @@ def all_ots(store: Store, *, anchored_only: bool = False) -> Iterator[list[Item]
             joiner, of = Joiner(batch, batch.proof or b""), batch.id
         anchored = batch.state is BatchState.ANCHORED
         yield [
-            Item(_member_stem(member), data, anchored, batch.created_at)
+            Item(_member_stem(member), data, anchored, batch.created_at, member.record_id)
             for member, data in zip(tile.members, joiner.join_tile(tile), strict=True)
             if chosen is None or member.record_id in chosen
         ]

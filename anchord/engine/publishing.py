@@ -1,51 +1,37 @@
 """Publishing all that a store holds as a tree of files that any web server can serve.
 
-The order is what a reader needs at every moment. Of a record: bundle, state, proof. Of the log:
-tiles before the checkpoint that covers them (c2sp.org/tlog-tiles). Then keys and manifest, then,
-once all of it is on the disk, the index, whose signature covers the rest. Nothing is deleted but
-tiles of the log that became full; what lies there and is of no record any more is reported.
+The order is what a reader needs at every moment. What all pages need first, then of a record:
+bundle, state, pages, proof. Of the log: tiles before the checkpoint that covers them
+(c2sp.org/tlog-tiles). Then keys, manifest and first page, then, once all of it is on the disk, the
+index, whose signature covers the rest. Nothing is deleted but tiles of the log that became full
+and assets that no page asks for any more; what lies there and is of no record is reported.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.core.bundle import read_bundle
-from anchord.core.canonical import canonical_bytes
 from anchord.core.event import event_digest, signer_block
 from anchord.core.keyring import Keyring
 from anchord.core.mirror_manifest import MANIFEST, WELL_KNOWN, read_manifest
 from anchord.core.moment import utc
 from anchord.core.signed_document import signed
-from anchord.core.state import merge_bundle, state_of_merged
 from anchord.core.tree_index import INDEX, Shard, index_body, read_index, render_shard
 from anchord.core.trust import Keys
-from anchord.engine.audit.fast_proofs import ProofReader
 from anchord.engine.checkpointing import checkpoint as make_checkpoint
-from anchord.engine.export import (
-    Item,
-    all_bundles,
-    all_ots,
-    best_batch,
-    record_bundle,
-    stem_of,
-)
 from anchord.engine.publishing_about import (
     KEY,
-    NUMBERED,
     About,
-    folder_of,
     key_files,
     mirror_manifest,
     signing_key,
 )
 from anchord.engine.publishing_log import log_files
+from anchord.engine.publishing_records import Files, Pages, Progress, RecordFiles
 from anchord.engine.publishing_words import README
 from anchord.errors import RefusedError, VerificationError
 
@@ -53,8 +39,6 @@ if TYPE_CHECKING:
     from anchord.ports import Signer
     from anchord.ports.mirror import TreeSink
     from anchord.ports.store import Store
-
-Progress = Callable[[str, int, int], None]
 
 
 class PublishOptions(About, frozen=True, kw_only=True):
@@ -95,6 +79,7 @@ def publish(
     options: PublishOptions,
     now: int,
     on_progress: Progress,
+    pages: Pages | None = None,
 ) -> Published:
     """Bring a tree up to date with the store; no pass runs meanwhile.
 
@@ -106,6 +91,7 @@ def publish(
         options: what a person chose.
         now: Unix seconds.
         on_progress: told (what, done, total).
+        pages: makes what people and agents read; None: the tree is evidence alone.
 
     Raises:
         StoreBusyError: a pass is running; nothing was written.
@@ -115,13 +101,16 @@ def publish(
         # What a pass has not signed the log of yet would lie in bundles and in no log.
         make_checkpoint(store, signer, options.origin, now, on_progress)
         work = _Publishing(store, keyring, sink, options, on_progress)
-        work.put_records()
+        work.put_all(pages.shared() if pages else ())
+        records = RecordFiles(store, keyring, pages, anchored_only=options.anchored_only)
+        records.write(work.put, work.link, options.expected, on_progress)
         checkpoint = work.put_log()
         work.put_about(signer, now)
+        work.put_all(pages.front() if pages else ())
         index = _commit_index(sink, keyring, signer, now)
     strays, first = sink.strays()
     return Published(
-        records=work.records, anchored=work.anchored, files=work.outcomes.total(),
+        records=records.records, anchored=records.anchored, files=work.outcomes.total(),
         new=work.outcomes["new"], updated=work.outcomes["updated"], same=work.outcomes["same"],
         index=index, checkpoint=checkpoint, strays=strays, stray_files=tuple(first),
     )  # fmt: skip
@@ -136,66 +125,20 @@ class _Publishing:
     ) -> None:  # fmt: skip
         self._store, self._keyring, self._sink = store, keyring, sink
         self._options, self._on_progress = options, on_progress
-        self._keys, self._proofs = Keys(keyring), ProofReader()
         self.outcomes: Counter[str] = Counter()
-        self.records = 0
-        self.anchored = 0
 
-    def put_records(self) -> None:
-        """Write every record's files."""
-        anchored_only, expected = self._options.anchored_only, self._options.expected
-        done = 0
-        groups = all_bundles(self._store, self._keyring, anchored_only=anchored_only)
-        if not anchored_only:
-            groups = itertools.chain(groups, self._without_proof())
-        for group in groups:
-            for item in group:
-                self._put_record(item)
-            done += len(group)
-            self._on_progress("bundles", done, max(done, expected))
-        done = 0
-        for group in all_ots(self._store, anchored_only=anchored_only):
-            for item in group:
-                self._put(f"{folder_of(item.stem)}/proof.ots", item.data)
-            done += len(group)
-            self._on_progress("proofs", done, self.records)
+    def put(self, path: str, data: bytes) -> None:
+        """Write one file."""
+        self.outcomes[self._sink.put(path, data)] += 1
 
-    def _put_record(self, item: Item) -> None:
-        folder = folder_of(item.stem)
-        bundle = item.data + b"\n"
-        self._put(f"{folder}/bundle.json", bundle)
-        if folder.startswith(NUMBERED):
-            known = f"{WELL_KNOWN}{folder}/bundle.json"
-            self.outcomes[self._sink.link(known, f"{folder}/bundle.json", bundle)] += 1
-        self._put(f"{folder}/state.json", self._state(item.data))
-        self.records += 1
-        self.anchored += item.anchored
+    def link(self, path: str, of: str, data: bytes) -> None:
+        """Give a file that was just put another name."""
+        self.outcomes[self._sink.link(path, of, data)] += 1
 
-    def _state(self, raw: bytes) -> bytes:
-        """Return a bundle's state, as `state_bytes` does; what proofs share is read once."""
-        bundle = read_bundle(raw)
-        merged = merge_bundle(bundle, self._keys, self._proofs)
-        return canonical_bytes(state_of_merged(bundle, merged)) + b"\n"
-
-    def _without_proof(self) -> Iterator[list[Item]]:
-        """Yield the bundles of records that no calendar has answered for: `all_bundles` has none.
-
-        Whether a batch has a proof is asked once a batch, not once a record.
-        """
-        proved: dict[int, bool] = {}
-        for chunk in self._store.records.walk():
-            found = []
-            for record in chunk:
-                standing = record.batch_id
-                if standing is not None and standing not in proved:
-                    proved[standing] = self._store.batches.get(standing).proof is not None
-                if standing is not None and proved[standing]:
-                    continue
-                if best_batch(self._store.batches.of_record(record.id, standing), standing) is None:
-                    stem = stem_of(record.digest, numbered=record.year is not None)
-                    data = record_bundle(self._store, self._keyring, record)
-                    found.append(Item(stem, data, anchored=False, moment=record.added_at))
-            yield found
+    def put_all(self, files: Files) -> None:
+        """Write some files."""
+        for path, data in files:
+            self.put(path, data)
 
     def put_log(self) -> int | None:
         """Write the log's tiles, then its checkpoints; return what the newest covers."""
@@ -203,21 +146,20 @@ class _Publishing:
         if last is None:
             return None
         for done, (path, data) in enumerate(log_files(self._store, last), 1):
-            self._put(path, data)
+            self.put(path, data)
             self._on_progress("log", done, max(done, last.size // 128))
         return last.size
 
     def put_about(self, signer: Signer, now: int) -> None:
         """Write keys, what a stranger should know, and the manifest."""
-        for path, data in key_files(self._keyring):
-            self._put(path, data)
+        self.put_all(key_files(self._keyring))
         key = signing_key(self._keyring, signer.key_id, signer.public_key)
         for folder in ("", WELL_KNOWN):
-            self._put(folder + KEY, key)
-        self._put("README.txt", README.encode("utf-8"))
+            self.put(folder + KEY, key)
+        self.put("README.txt", README.encode("utf-8"))
         manifest = self._manifest(signer, now)
         for folder in ("", WELL_KNOWN):
-            self._put(folder + MANIFEST, manifest)
+            self.put(folder + MANIFEST, manifest)
 
     def _manifest(self, signer: Signer, now: int) -> bytes:
         """Return the manifest; the one that is there when it says the same."""
@@ -229,9 +171,6 @@ class _Publishing:
                 if mirror_manifest(options, keyring, signer.key_id, moment) == old:
                     return old
         return mirror_manifest(options, keyring, signer.key_id, utc(now))
-
-    def _put(self, path: str, data: bytes) -> None:
-        self.outcomes[self._sink.put(path, data)] += 1
 
 
 def _commit_index(sink: TreeSink, keyring: Keyring, signer: Signer, now: int) -> str:

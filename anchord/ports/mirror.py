@@ -55,8 +55,8 @@ class TreeSink(Protocol):
     def strays(self) -> tuple[int, Sequence[str]]:
         """Return how many files lie there that nobody put, and the first of them.
 
-        Known only after `shards`. Tiles of the log that a fuller one replaces are no strays: they
-        are taken away by `commit`.
+        Known only after `shards`. Tiles of the log that a fuller one replaces are no strays, nor
+        are assets of earlier pages: they are taken away by `commit`.
         """
         ...
 

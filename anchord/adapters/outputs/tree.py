@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,14 +35,19 @@ from anchord.errors import AnchordError, ConfigError, FatalError, StoreBusyError
 
 MARKER = ".publishing.lock"
 """Held while a tree is written; it shows that a folder is a tree of ours before its first index."""
-OURS = ("pith", "record", "keys", "log", ".well-known")
+OURS = ("pith", "record", "keys", "log", "assets", "schemas", ".well-known")
 """Folders of a tree; whatever lies beside them is the operator's."""
-ROOT_FILES = (INDEX, MANIFEST, "pith-signing-key.json", "README.txt")
+ROOT_FILES = (
+    INDEX, MANIFEST, "pith-signing-key.json", "README.txt", "index.html", "llms.txt",
+    "openapi.json", "context.jsonld", "pith.sty",
+)  # fmt: skip
 SHOWN = 20
 _SPOOL = ".publishing"
 _AT_ONCE = 20_000
 _LONGEST = 1 << 24
 """More than a manifest or an index has."""
+_ASSET = re.compile(r"assets/[A-Za-z0-9_.]+-[0-9a-f]{8}\.[a-z0-9]+")
+"""A file named by its content: nothing asks for it once all pages are of a later anchord."""
 
 
 class TreeOutput:
@@ -82,6 +88,8 @@ class TreeOutput:
         self._stray: list[str] = []
         self._strays = 0
         self._superseded: list[str] = []
+        self._assets = False
+        """Assets were put, so those of an earlier anchord have no page any more."""
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +113,7 @@ class TreeOutput:
                 self._unsynced = True
                 replace(beside(target, data), target)
             self._note(line_of(path, data), data)
+        self._assets |= path.startswith("assets/")
         return outcome
 
     def link(self, path: str, of: str, data: bytes) -> str:
@@ -188,12 +197,18 @@ class TreeOutput:
             path = raw.decode("utf-8", "surrogateescape")
             if path in lines:
                 continue
-            if path.startswith("log/tile/") and ".p/" in path:
+            if self._replaced(path):
                 self._superseded.append(path)
                 continue
             self._strays += 1
             if len(self._stray) < SHOWN:
                 self._stray.append(path)
+
+    def _replaced(self, path: str) -> bool:
+        """Tell whether a file that nobody put was ours, and another one stands for it now."""
+        if path.startswith("log/tile/"):
+            return ".p/" in path
+        return self._assets and _ASSET.fullmatch(path) is not None
 
     def _walk(self) -> Iterator[str]:
         """Yield the files of our folders; what a killed publisher left half-written goes."""
@@ -210,7 +225,7 @@ class TreeOutput:
                     yield path
 
     def _clear(self, index: bytes) -> None:
-        """Remove tiles that became full, and shards that hold nothing any more."""
+        """Remove tiles that became full, old assets, and shards that hold nothing any more."""
         for path in self._superseded:
             (self._root / path).unlink(missing_ok=True)
             with contextlib.suppress(OSError):

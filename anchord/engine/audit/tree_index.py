@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from anchord.engine.audit.tree_scratch import Scratch
     from anchord.ports.tree import Tree
 
-OURS = ("pith/", "record/", "keys/", "log/", "index/", WELL_KNOWN)
+OURS = ("pith/", "record/", "keys/", "log/", "index/", "assets/", "schemas/", WELL_KNOWN)
 """Folders in which nothing may lie that the publisher did not sign for."""
 _TODO = "fetch the tree again; a file that stays so was changed where it lies or by its publisher"
 

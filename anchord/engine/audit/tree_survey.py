@@ -23,6 +23,13 @@ NAMED = ".bundle.json"
 CHECKPOINT = "log/checkpoint"
 
 _RECORD_FILES = (BUNDLE, STATE, PROOF)
+_PAGE = re.compile(
+    r"(?:pith/[A-Z2-7]{26}|record/[0-9a-f]{64})"
+    r"(?:\.json|/(?:index\.html|graph\.json|events\.json|badge\.svg))"
+    r"|assets/.+|schemas/[a-z-]+\.schema\.json|openapi\.json",
+    re.ASCII,
+)
+"""Says nothing that bundles do not prove. The signed index vouches for its bytes, nothing else."""
 _OLD_CHECKPOINT = re.compile(r"log/checkpoints/([1-9][0-9]{0,18})(\.ots)?", re.ASCII)
 _SHARD = re.compile(r"index/[0-9a-f]{2}\.jsonl", re.ASCII)
 _DAY = re.compile(r"(?:.*/)?manifest-[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[0-9]+)?\.json", re.ASCII)
@@ -41,6 +48,7 @@ class Kind(StrEnum):
     RECORD = "record"
     LOOSE = "loose"
     """A `.json` that may be a bundle."""
+    PAGE = "page"
     DAY = "day"
     ITEM = "item"
     OTHER = "other"
@@ -49,29 +57,35 @@ class Kind(StrEnum):
 _MARKS = (Kind.INDEX, Kind.MANIFEST, Kind.CHECKPOINT, Kind.TILE, Kind.COPY)
 """What only a published tree has. Its folders of records are another mark: whoever drops index,
 manifest and log must not make a plain folder of bundles of it."""
+_MANY = (Kind.COPY, Kind.OTHER, Kind.PAGE, Kind.TILE)
+"""Not kept, for there may be some of each record."""
 
 
-def kind_of(path: str) -> Kind:  # noqa: PLR0911 - a table of patterns, the first that fits
+_TABLE = (
+    (re.compile(re.escape(INDEX)), Kind.INDEX),
+    (_SHARD, Kind.INDEX),
+    (re.compile(re.escape(MANIFEST)), Kind.MANIFEST),
+    (re.compile(rf"{re.escape(SIGNING_KEY)}|keys/[^/]*\.json"), Kind.KEY),
+    (re.compile(CHECKPOINT), Kind.CHECKPOINT),
+    (_OLD_CHECKPOINT, Kind.CHECKPOINT),
+    (re.compile("log/tile/.*", re.DOTALL), Kind.TILE),
+    (_PAGE, Kind.PAGE),
+    (_DAY, Kind.DAY),
+    (_MEMBERS, Kind.ITEM),
+)
+"""The first that fits."""
+
+
+def kind_of(path: str) -> Kind:
     """Return what a file is, by its path alone."""
-    head, _, name = path.rpartition("/")
     if path.startswith(WELL_KNOWN):
         return Kind.COPY
+    head, _, name = path.rpartition("/")
     if name in _RECORD_FILES and head:
         return Kind.RECORD
-    if path == INDEX or _SHARD.fullmatch(path):
-        return Kind.INDEX
-    if path == MANIFEST:
-        return Kind.MANIFEST
-    if path == SIGNING_KEY or (head == "keys" and name.endswith(".json")):
-        return Kind.KEY
-    if path == CHECKPOINT or _OLD_CHECKPOINT.fullmatch(path):
-        return Kind.CHECKPOINT
-    if path.startswith("log/tile/"):
-        return Kind.TILE
-    if _DAY.fullmatch(path):
-        return Kind.DAY
-    if _MEMBERS.fullmatch(path):
-        return Kind.ITEM
+    for pattern, kind in _TABLE:
+        if pattern.fullmatch(path):
+            return kind
     return Kind.LOOSE if name.endswith(".json") else Kind.OTHER
 
 
@@ -126,7 +140,7 @@ class Survey:
                 self._draw(item.path, options.sample, options.seed)
             return
         self.published |= kind in _MARKS
-        if kind not in (Kind.COPY, Kind.OTHER, Kind.TILE) or (kind is Kind.TILE and ".p/" in item):
+        if kind not in _MANY or (kind is Kind.TILE and ".p/" in item):
             self.paths[kind].append(item)
         if match := _OLD_CHECKPOINT.fullmatch(item):
             size = int(match[1])
@@ -153,7 +167,7 @@ def walk(tree: Tree) -> Iterator[tuple[Kind, str | Unit]]:
     for path in tree.walk():
         kind = kind_of(path)
         head, slash, name = path.rpartition("/")
-        if names and (kind is not Kind.RECORD or head + slash != folder):
+        if names and head + slash != folder:
             yield Kind.RECORD, Unit(folder, tuple(names))
             names = []
         if kind is Kind.RECORD:
