@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from anchord.core.reference import Reference
     from anchord.ports import Added
+    from anchord.ports.face import FaceTable
     from anchord.ports.log import LogTable, PullTable, TokenTable
     from anchord.ports.outlet import OutletTable
     from anchord.ports.source import SourceTable
@@ -364,6 +365,11 @@ class Store(Protocol):
     @property
     def outlets(self) -> OutletTable:
         """How far each outlet is."""
+        ...
+
+    @property
+    def faces(self) -> FaceTable:
+        """Lists, what is new, who cites whom."""
         ...
 
     def add(self, items: Sequence[Record | Adoption | Document], now: int) -> Added:

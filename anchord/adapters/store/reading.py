@@ -31,12 +31,14 @@ from anchord.adapters.store.database import (
     sqlite_path,
 )
 from anchord.adapters.store.exchange import Sources
+from anchord.adapters.store.faces import Faces
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.outlets import Outlets
 from anchord.adapters.store.pulls import Pulls
 from anchord.adapters.store.records import Records
+from anchord.adapters.store.schema import REVISION
 from anchord.adapters.store.storage import Storage
 from anchord.adapters.store.tokens import Tokens
 from anchord.errors import ConfigError, FatalError, StoreBusyError
@@ -48,20 +50,24 @@ if TYPE_CHECKING:
     from anchord.ports import Added
 
 
+_CACHE_KIB = 16_000
+
+
 class SqlReadingStore:
     """An open store that cannot be written.
 
     Args:
         url: SQLAlchemy URL; the schema must be the one this code needs.
         moment: what `share` returned elsewhere: exactly what is seen there is seen here.
+        cache_kib: how much of a SQLite file is kept in memory.
 
     Raises:
         ConfigError: absent, foreign, older or newer store.
         StoreBusyError: whoever shared the moment has let go of it.
     """
 
-    def __init__(self, url: str, moment: str | None = None) -> None:
-        engine = connect_reading(url)
+    def __init__(self, url: str, moment: str | None = None, cache_kib: int = _CACHE_KIB) -> None:
+        engine = connect_reading(url, cache_kib)
         check_revision(engine, url)
         self._watch = _Watch(engine)
         database = _OneMoment(engine, url)
@@ -77,6 +83,7 @@ class SqlReadingStore:
         self.tokens = Tokens(database)
         self.sources = Sources(database)
         self.outlets = Outlets(database)
+        self.faces = Faces(database)
         self.audit = AuditRows(database)
         if moment is not None:
             self._take(moment)
@@ -87,6 +94,26 @@ class SqlReadingStore:
         except BaseException:
             self.close()
             raise
+
+    def begin(self) -> None:
+        """Begin a new moment, now.
+
+        Raises:
+            ConfigError: the store was migrated since it was opened.
+            StoreBusyError: it is locked, or its server away.
+        """
+        self.let_go()
+        with self._moment.reading() as connection:
+            asked = connection.exec_driver_sql("SELECT version_num FROM alembic_version")
+            if (found := asked.scalar()) != REVISION:
+                raise ConfigError(
+                    f"the store has schema {found} by now, this anchord needs {REVISION}: install "
+                    "the one that migrated it"
+                )
+
+    def let_go(self) -> None:
+        """Hold no moment; the next question begins one."""
+        self._moment.close()
 
     def share(self) -> str:
         """Let others open the store as it is seen here, until this is closed; PostgreSQL only.
@@ -202,7 +229,7 @@ class _Watch:
             return self._connection.exec_driver_sql(asked).scalar()
 
 
-def connect_reading(url: str) -> sa.Engine:
+def connect_reading(url: str, cache_kib: int = _CACHE_KIB) -> sa.Engine:
     """Return an engine that refuses to write; touches nothing yet.
 
     Raises:
@@ -214,12 +241,12 @@ def connect_reading(url: str) -> sa.Engine:
         return engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
     if not path.is_file():
         raise ConfigError(f"no store at {path}: make one with `anchord init`")
-    engine = sa.create_engine("sqlite://", creator=_opener(path), poolclass=sa.QueuePool)
+    engine = sa.create_engine("sqlite://", creator=_opener(path, cache_kib), poolclass=sa.QueuePool)
     event.listen(engine, "begin", _begin)
     return engine
 
 
-def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
+def _opener(path: Path, cache_kib: int) -> Callable[[], sqlite3.Connection]:
     whole = path.resolve()
     mode = _mode(whole)  # once: what the first connection makes is no writer's for the second
 
@@ -231,7 +258,7 @@ def _opener(path: Path) -> Callable[[], sqlite3.Connection]:
         for pragma in (
             f"busy_timeout={BUSY_TIMEOUT_S * 1000}",
             "query_only=ON",
-            "cache_size=-16000",
+            f"cache_size=-{cache_kib}",
             "temp_store=MEMORY",
         ):
             connection.execute(f"PRAGMA {pragma}")

@@ -11,6 +11,7 @@ from anchord.adapters.store.connection import Database
 from anchord.adapters.store.counts import Counts
 from anchord.adapters.store.database import check_revision, connect, sqlite_path
 from anchord.adapters.store.exchange import Sources
+from anchord.adapters.store.faces import Faces
 from anchord.adapters.store.ledger import Ledger
 from anchord.adapters.store.log import Log
 from anchord.adapters.store.lookup import Lookup
@@ -62,6 +63,7 @@ class SqlStore:
         self.pulls = Pulls(database)
         self.outlets = Outlets(database)
         self.sources = Sources(database)
+        self.faces = Faces(database)
         self.watch = Watch(database, url)
         path = sqlite_path(url)
         self._rights: Rights = SessionRights(database, url) if path is None else FileRights(path)
