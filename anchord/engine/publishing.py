@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from anchord.ports.mirror import TreeSink
     from anchord.ports.store import Store
 
+FRONT = "index.html"
+"""The first page of a tree. Somebody may have one of their own beside our folders: it stays."""
+FRONT_MARK = b'<meta name="generator" content="anchord">'
+"""What a first page has that is ours."""
+
 
 class PublishOptions(About, frozen=True, kw_only=True):
     """What a person may choose of a tree."""
@@ -106,7 +111,7 @@ def publish(
         records.write(work.put, work.link, options.expected, on_progress)
         checkpoint = work.put_log()
         work.put_about(signer, now)
-        work.put_all(pages.front() if pages else ())
+        work.put_front(pages.front() if pages else ())
         index = _commit_index(sink, keyring, signer, now)
     strays, first = sink.strays()
     return Published(
@@ -139,6 +144,13 @@ class _Publishing:
         """Write some files."""
         for path, data in files:
             self.put(path, data)
+
+    def put_front(self, files: Files) -> None:
+        """Write first pages; one that somebody else wrote stays, and is not listed."""
+        for path, data in files:
+            there = self._sink.read(path)
+            if there is None or FRONT_MARK in there:
+                self.put(path, data)
 
     def put_log(self) -> int | None:
         """Write the log's tiles, then its checkpoints; return what the newest covers."""

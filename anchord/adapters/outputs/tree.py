@@ -46,7 +46,7 @@ _SPOOL = ".publishing"
 _AT_ONCE = 20_000
 _LONGEST = 1 << 24
 """More than a manifest or an index has."""
-_ASSET = re.compile(r"assets/[A-Za-z0-9_.]+-[0-9a-f]{8}\.[a-z0-9]+")
+_ASSET = re.compile(r"assets/[A-Za-z0-9_.-]+-[0-9a-f]{8}\.[a-z0-9]+")
 """A file named by its content: nothing asks for it once all pages are of a later anchord."""
 
 

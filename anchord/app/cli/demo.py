@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anchord.app.cli.demo_audit import publish_and_audit, told
+from anchord.app.cli.demo_serve import check_servable, serve_demo
 from anchord.app.cli.output import emit_json, notes, print_table
 from anchord.core.event import CAPTURED, ITEM_STORED
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from anchord.adapters.http import Client
+    from anchord.sandbox.run import Sandbox
 
 _DEADLINE_S = 60
 _FACETS = ("attested", "anchored", "stored", "refs")
@@ -38,16 +40,21 @@ _BLOCKS = 6
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep everything in this folder (default: a temporary one, removed at the end).",
 )
+@click.option(
+    "--serve", is_flag=True, help="Show the records in a browser at the end, until Ctrl-C."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(directory: Path | None, as_json: bool) -> int:
+def command(directory: Path | None, serve: bool, as_json: bool) -> int:
     """Anchor and store the registry's four seed records in the sandbox, and verify what came out.
 
     Everything is real but the network: calendars, a regtest chain, a node, explorers, peers and an
     internet archive run on loopback inside this process. Sandbox, not Bitcoin.
     """
-    with _folder(directory) as folder:
-        steps = _Steps(quiet=as_json)
-        rows, audit = _run(folder, steps)
+    if serve:
+        check_servable()
+    steps = _Steps(quiet=as_json)
+    with _folder(directory) as folder, _sandbox(folder, steps) as sandbox:
+        rows, audit = _run(sandbox, folder, steps)
         proved = sum(row["result"] == "proved" for row in rows)
         stored = sum(map(_stored, rows))
         if as_json:
@@ -60,6 +67,8 @@ def command(directory: Path | None, as_json: bool) -> int:
             )
         if directory is not None:
             steps.say(f"everything is kept in {folder}; `anchord sandbox --dir {folder}` goes on")
+        if serve:
+            serve_demo(str(sandbox.write_config()), folder, quiet=as_json)
     return 0 if rows and proved == stored == len(rows) and audit["result"] == "sound" else 1
 
 
@@ -85,47 +94,52 @@ def _folder(directory: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(folder: Path, steps: _Steps) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Run anchord's own commands one after the other; only mining is the sandbox's.
-
-    Returns:
-        A row for each record, and the report of the stranger's audit.
-    """
+@contextlib.contextmanager
+def _sandbox(folder: Path, steps: _Steps) -> Iterator[Sandbox]:
     from anchord.sandbox.run import Sandbox
 
     steps.say(
         "sandbox, not Bitcoin: starting calendars, regtest chain, node, explorers, peers, archive"
     )
     with Sandbox(folder, tick_s=0.2) as sandbox:
-        config = str(sandbox.write_config())
-        _anchord(config, "init", str(folder), "--json")
-        steps.say("1. init      configuration, signing key and store")
-        seed = resources.files("anchord.sandbox").joinpath("seed/seed-records.jsonl")
-        with resources.as_file(seed) as file:
-            added = _anchord(config, "add", str(file), "--json", "--quiet")
-        steps.say(
-            f"2. add       {added['new'] + added['known']} seed records, each hash and "
-            "Pith Number recomputed"
-        )
-        passed = _anchord(config, "run-once", "--json", "--quiet")
-        steps.say(
-            f"3. run-once  {passed['sealed']} records under one Merkle root, held by "
-            f"{passed['submitted']} calendars; {passed['signed']} events signed"
-        )
-        sandbox.mine(1 + _BLOCKS)
-        steps.say(f"4. mine      {1 + _BLOCKS} blocks in the sandbox (hours on Bitcoin)")
-        _finish(config, steps)
-        proofs = folder / "ots"
-        _anchord(config, "export", "--all", "-o", str(proofs), "--json")
-        steps.say("7. export    one .ots a record")
-        rows = _rows(config, proofs)
-        steps.say("8. verify    each .ots by itself, against anchord's own checked headers")
-        steps.say("9. fetch     each memento and each bundle again: the hashes are the signed ones")
-        audit = publish_and_audit(_anchord, config, folder, sandbox.explorer_urls)
-        steps.say(
-            "10. mirror publish   bundles, states, proofs, log and signed index, as static files"
-        )
-        steps.say("11. audit    of those files, in an empty folder, with only the public key")
+        yield sandbox
+
+
+def _run(
+    sandbox: Sandbox, folder: Path, steps: _Steps
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Run anchord's own commands one after the other; only mining is the sandbox's.
+
+    Returns:
+        A row for each record, and the report of the stranger's audit.
+    """
+    config = str(sandbox.write_config())
+    _anchord(config, "init", str(folder), "--json")
+    steps.say("1. init      configuration, signing key and store")
+    seed = resources.files("anchord.sandbox").joinpath("seed/seed-records.jsonl")
+    with resources.as_file(seed) as file:
+        added = _anchord(config, "add", str(file), "--json", "--quiet")
+    steps.say(
+        f"2. add       {added['new'] + added['known']} seed records, each hash and "
+        "Pith Number recomputed"
+    )
+    passed = _anchord(config, "run-once", "--json", "--quiet")
+    steps.say(
+        f"3. run-once  {passed['sealed']} records under one Merkle root, held by "
+        f"{passed['submitted']} calendars; {passed['signed']} events signed"
+    )
+    sandbox.mine(1 + _BLOCKS)
+    steps.say(f"4. mine      {1 + _BLOCKS} blocks in the sandbox (hours on Bitcoin)")
+    _finish(config, steps)
+    proofs = folder / "ots"
+    _anchord(config, "export", "--all", "-o", str(proofs), "--json")
+    steps.say("7. export    one .ots a record")
+    rows = _rows(config, proofs)
+    steps.say("8. verify    each .ots by itself, against anchord's own checked headers")
+    steps.say("9. fetch     each memento and each bundle again: the hashes are the signed ones")
+    audit = publish_and_audit(_anchord, config, folder, sandbox.explorer_urls)
+    steps.say("10. mirror publish   pages, bundles, proofs, log and signed index, as static files")
+    steps.say("11. audit    of those files, in an empty folder, with only the public key")
     return rows, audit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
+    from anchord.app.face.site import Site
     from anchord.engine.publishing import Published
 
 _MAX_NAME = 100
@@ -32,7 +34,8 @@ _WAITS_S = 30.0
 @click.option(
     "--base-url",
     metavar="URL",
-    help="Where DIR will be served (default: addresses in the manifest are relative).",
+    help="Where DIR will be served (default: web.base_url; when that is empty, too, all addresses "
+    "are relative).",
 )
 @click.option("--name", metavar="NAME", help="Name of the mirror (default: signer.signer_id).")
 @click.option(
@@ -41,6 +44,12 @@ _WAITS_S = 30.0
     default="mirror",
     show_default=True,
     help="What the manifest says this mirror is.",
+)
+@click.option(
+    "--pages/--no-pages",
+    default=True,
+    show_default=True,
+    help="Write pages, documents for programs and badges beside the evidence.",
 )
 @click.option("--anchored-only", is_flag=True, help="Leave out what no block holds yet.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds something else.")
@@ -54,16 +63,18 @@ def command(
     base_url: str | None,
     name: str | None,
     status: str,
+    pages: bool,
     anchored_only: bool,
     force: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Write records, states, proofs, keys and the log into DIR, for any web server to serve.
+    """Write records, pages, proofs, keys and the log into DIR, for any web server to serve.
 
-    DIR is brought up to date: files that did not change are not written again, and what belongs to
-    nothing in the store any more is named, not deleted. The index, signed with the active key, is
-    written last. No pass can run meanwhile.
+    Pages and documents are the ones that `anchord serve` shows, byte for byte; --no-pages leaves
+    them out. DIR is brought up to date: files that did not change are not written again, and what
+    belongs to nothing in the store any more is named, not deleted. The index, signed with the
+    active key, is written last. No pass can run meanwhile.
 
     \b
     Examples:
@@ -77,7 +88,7 @@ def command(
         app.store.patience_s = _WAITS_S
         done = _publish(
             app, folder, base_url, name, status, teller(bars),
-            anchored_only=anchored_only, force=force,
+            pages=pages, anchored_only=anchored_only, force=force,
         )  # fmt: skip
     document = {"folder": str(folder), **msgspec.to_builtins(done)}
     if as_json:
@@ -89,31 +100,50 @@ def command(
 
 def _publish(
     app: App, folder: Path, base_url: str | None, name: str | None, status: str,
-    on_progress: Callable[[str, int, int], None], *, anchored_only: bool, force: bool,
+    on_progress: Callable[[str, int, int], None], *, pages: bool, anchored_only: bool, force: bool,
 ) -> Published:  # fmt: skip
-    from anchord.adapters.http import base_url as checked
     from anchord.adapters.outputs.tree import TreeOutput
+    from anchord.app.tree_pages import tree_pages
     from anchord.core.merge import MERGE_VERSION
     from anchord.engine.publishing import PublishOptions, publish
+
+    site = _site(app, base_url, name)
+    options = PublishOptions(
+        name=name or app.config.signer.signer_id,
+        merge_version=MERGE_VERSION,
+        origin=app.config.ledger.origin or app.config.signer.signer_id,
+        base_url=site.base_url,
+        status=status,
+        anchored_only=anchored_only,
+        expected=app.store.records.waiting()[0] + sum(app.store.counts.by_state().values()),
+    )
+    with (
+        TreeOutput(folder, force=force, private=_private(app)) as sink,
+        tree_pages(app, site) if pages else contextlib.nullcontext() as made,
+    ):
+        return publish(
+            app.store, app.keyring, app.signer, sink, options,
+            app.clock.now(), on_progress, made,
+        )  # fmt: skip
+
+
+def _site(app: App, base_url: str | None, name: str | None) -> Site:
+    """Return where the tree will be and what it is called: as the server's, unless told otherwise.
+
+    Raises:
+        ConfigError: an address nobody may be sent to, or a name of several lines.
+    """
+    from anchord.adapters.http import base_url as checked
+    from anchord.app.face.site import Site
+    from anchord.app.web.face import site_of
 
     if name is not None and not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME):
         raise ConfigError(
             f"--name: expected up to {_MAX_NAME} characters on one line, got {name!r:.120}"
         )
-    options = PublishOptions(
-        name=name or app.config.signer.signer_id,
-        merge_version=MERGE_VERSION,
-        origin=app.config.ledger.origin or app.config.signer.signer_id,
-        base_url=None if base_url is None else checked(base_url, "--base-url"),
-        status=status,
-        anchored_only=anchored_only,
-        expected=app.store.records.waiting()[0] + sum(app.store.counts.by_state().values()),
-    )
-    with TreeOutput(folder, force=force, private=_private(app)) as sink:
-        return publish(
-            app.store, app.keyring, app.signer, sink, options,
-            app.clock.now(), on_progress,
-        )  # fmt: skip
+    usual = site_of(app.loaded)
+    where = usual.base_url if base_url is None else checked(base_url, "--base-url").rstrip("/")
+    return Site(base_url=where, name=name or usual.name)
 
 
 def _private(app: App) -> list[Path]:
