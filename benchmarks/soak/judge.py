@@ -80,6 +80,11 @@ class Rows:
             url = f"sqlite:///file:{world.folder.absolute() / 'anchord.db'}?mode=ro&uri=true"
         self._engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
         self._connection = self._engine.connect().execution_options(stream_results=True)
+        # Else each statement would see its own moment, and somebody may be writing.
+        begin = "BEGIN"
+        if self._engine.dialect.name == "postgresql":
+            begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+        self._connection.exec_driver_sql(begin)
 
     def __call__(self, statement: str, **values: Any) -> Iterator[Any]:
         """Yield what a statement selects."""

@@ -116,9 +116,10 @@ def healed(config: Path) -> None:
 
 
 def in_hand(fleet: Fleet, stage: str) -> int | None:
-    """Return the process that runs a stage now."""
-    found = [one.pid for one in fleet.stretches() if one.stage == stage and one.ended is None]
-    return next((pid for pid in found if pid not in fleet.deaths), None)
+    """Return the process that runs a stage now; one that slept is among them, once it woke up."""
+    found = [one for one in fleet.stretches() if one.stage == stage and one.ended is None]
+    alive = (one.pid for one in found if one.began > fleet.deaths.get(one.pid, 0.0))
+    return next(alive, None)
 
 
 def caught(fleet: Fleet, stage: str) -> int:
