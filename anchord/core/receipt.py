@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from anchord.core.bundle import Bundle
-from anchord.core.keyring import check_permitted, check_signature, fingerprint
+from anchord.core.keyring import check_permitted, check_signature
 from anchord.core.moment import seconds
 from anchord.core.trust import Keys, Trust
 from anchord.errors import SignatureError, VerificationError
@@ -36,8 +36,8 @@ class CheckedReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """None: the key is not one that is trusted, so nothing can be said."""
     why: str
     """Why it does not hold, or cannot be checked; empty when it holds."""
-    fingerprint: str | None
-    """Of the trusted key it names."""
+    public_key: bytes | None
+    """The trusted key it names, 32 raw bytes."""
 
 
 class _Receipt(msgspec.Struct):
@@ -72,15 +72,15 @@ def checked_receipts(bundle: Bundle, keys: Keys) -> tuple[CheckedReceipt, ...]:
 def _checked(receipt: dict[str, Any], digest: bytes, keys: Keys) -> CheckedReceipt:
     key_id = receipt.get("key_id")
     known = keys.find(key_id) if isinstance(key_id, str) else None
-    mark = fingerprint(known[0].public_key) if known and known[1] is not Trust.CLAIMED else None
+    key = known[0].public_key if known and known[1] is not Trust.CLAIMED else None
     try:
         proved = check_receipt(receipt, digest, keys)
     except VerificationError as error:
-        return CheckedReceipt(receipt=receipt, holds=False, why=str(error), fingerprint=mark)
+        return CheckedReceipt(receipt=receipt, holds=False, why=str(error), public_key=key)
     if proved.trust is None or proved.trust is Trust.CLAIMED:
         why = f"key {proved.key_id:.100} is not in the keyring"
-        return CheckedReceipt(receipt=receipt, holds=None, why=why, fingerprint=mark)
-    return CheckedReceipt(receipt=receipt, holds=True, why="", fingerprint=mark)
+        return CheckedReceipt(receipt=receipt, holds=None, why=why, public_key=key)
+    return CheckedReceipt(receipt=receipt, holds=True, why="", public_key=key)
 
 
 def check_receipt(receipt: Mapping[str, Any], digest: bytes, keys: Keys) -> ReceiptProved:

@@ -1,28 +1,41 @@
-// Nothing on a page needs this. It adds copy buttons to whatever says that it may be copied.
+// Nothing on a page needs this. It adds copy buttons to what says that it may be copied.
 "use strict";
-
-for (const source of document.querySelectorAll("[data-copy]")) {
-  const button = document.createElement("button");
-  const words = source.dataset.copy || "Copy";
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", words);
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(source.textContent);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(source);
-      button.textContent = "Selected";
-    }
-    said.textContent = button.textContent;
-    setTimeout(() => { button.textContent = "Copy"; said.textContent = ""; }, 2000);
-  });
-  source.closest("pre")?.before(button) ?? source.after(button);
-}
 
 const said = document.createElement("p");
 said.className = "hidden";
 said.setAttribute("role", "status");
 document.body.append(said);
+
+for (const source of document.querySelectorAll("[data-copy]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", source.dataset.copy);
+  button.addEventListener("click", () => copy(source, button));
+  const block = source.closest("pre");
+  if (block) {
+    const box = document.createElement("div");
+    box.className = "boxed";
+    block.replaceWith(box);
+    box.append(block, button);
+  } else {
+    source.after(button);
+  }
+}
+
+async function copy(source, button) {
+  let done = "Copied";
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch {
+    // Pages without TLS may not write to the clipboard: the text is selected for the keyboard.
+    getSelection().selectAllChildren(source);
+    done = "Selected";
+  }
+  button.textContent = said.textContent = done;
+  setTimeout(() => {
+    button.textContent = "Copy";
+    said.textContent = "";
+  }, 2000);
+}
