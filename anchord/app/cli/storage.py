@@ -207,13 +207,13 @@ def lines(document: dict[str, Any], now: str) -> Iterator[str]:
 
 
 def _rows(states: dict[str, int], unit: str, kind: str) -> Iterator[str]:
-    words = _STATE_WORDS[kind]
+    words = STATE_WORDS[kind]
     for state, count in states.items():
         if count:
             yield f"{count:>12,} {unit} {words[state]}"
 
 
-_STATE_WORDS = {
+STATE_WORDS = {
     "captures": {
         "waiting": "wait to be made",
         "sending": "being handed in",

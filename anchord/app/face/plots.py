@@ -71,7 +71,7 @@ def bar(name: str, done: int, total: int) -> Markup:
     return Markup(picture.as_str())  # noqa: S704 - numbers and the classes of our templates
 
 
-def thinned(days: Sequence[int], most: int = MOST_POINTS) -> list[int]:
+def thinned(days: Sequence[object], most: int = MOST_POINTS) -> list[int]:
     """Return which places of a list of days to draw: at most so many, the first and last always."""
     if len(days) <= most:
         return list(range(len(days)))

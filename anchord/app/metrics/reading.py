@@ -70,7 +70,7 @@ def read(loaded: Loaded) -> Reading:
     measured = measure(url, uris, LIMIT_S)
     return Reading(
         measured=measured, known_at=time.time(), took_s=time.monotonic() - began, size=sizes(url),
-        tip=_tip_of(loaded), workers=_workers(url),
+        tip=tip_of(loaded), workers=_workers(url),
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ class Meter:
         mark, last = self._changes.mark(), self._reading
         if mark == self._mark and last.error is None:
             return msgspec.structs.replace(
-                last, known_at=time.time(), size=sizes(url), tip=_tip_of(loaded),
+                last, known_at=time.time(), size=sizes(url), tip=tip_of(loaded),
                 workers=_workers(url),
             )  # fmt: skip
         reading = read(loaded)
@@ -164,7 +164,8 @@ def _workers(url: str) -> dict[str, int] | None:
     return {"there": sum(there), "gone": len(there) - sum(there)}
 
 
-def _tip_of(loaded: Loaded) -> Tip | None:
+def tip_of(loaded: Loaded) -> Tip | None:
+    """Return the newest header of anchord's own file; None: there is none, or it is not used."""
     headers = loaded.config.headers
     return _tip(loaded.resolve(headers.file.path)) if "file" in headers.sources else None
 

@@ -1,0 +1,125 @@
+"""The routes of the dashboard: the whole registry, parked work, events as they come, audits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from anchord.app.face.rendering import render
+from anchord.app.report.contents import moment
+from anchord.app.web import overview
+from anchord.app.web.audit_page import AuditPage
+from anchord.app.web.figures import RECENT, Board
+from anchord.app.web.happenings import happening
+from anchord.app.web.stream import MOST_STREAMS, Feed, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from anchord.app.web.face import Face
+    from anchord.app.web.figures import Figures
+
+PATIENCE_S = 5.0
+"""How long the first reader waits for numbers; later ones never do."""
+_FRESH = {"cache-control": "no-store"}
+_LAST_ID = "last-event-id"
+_LONGEST_ID = 18
+"""Digits; a ledger's sequence numbers have 64 bits."""
+_READING = "The numbers are being read for the first time: reload this page in some seconds."
+_UNREADABLE = "The store cannot be read now. Why stands in the log of anchord serve."
+
+
+def dashboard_routes(face: Face) -> list[BaseRoute]:
+    """Return the routes; nothing is opened until somebody asks."""
+    pages = Pages(face)
+    return [
+        Route("/", pages.overview),
+        Route("/parked", pages.parked),
+        Route("/events", pages.events),
+        Route("/events.stream", pages.stream),
+        Route("/audit", pages.audit),
+        Route("/audit.json", pages.audit_json),
+    ]
+
+
+class Pages:
+    """The pages, over one store.
+
+    Args:
+        face: the store that is shown.
+    """
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._board = Board(face)
+        self._feed = Feed(face, self._board)
+        self._audit = AuditPage(face)
+
+    def overview(self, _request: Request) -> Response:
+        """Answer how complete the registry is, what is under way, and how everybody does."""
+        figures = self._board.latest(PATIENCE_S)
+        shown = overview.overview(self._face.loaded.config, figures, int(time.time()))
+        return self._page(
+            "dashboard.html", figures, here="", shown=shown, number=figures.number,
+            events=_told(figures), lines=overview.LINES, share=overview.share,
+            day_words=overview.day_words,
+        )  # fmt: skip
+
+    def parked(self, _request: Request) -> Response:
+        """Answer what is parked, why, and what to type."""
+        figures = self._board.latest(PATIENCE_S)
+        as_of = moment(int(figures.reading.known_at or 0))
+        return self._page("parked.html", figures, here="parked", kinds=figures.parked, as_of=as_of)
+
+    def events(self, _request: Request) -> Response:
+        """Answer the newest events."""
+        figures = self._board.latest(PATIENCE_S)
+        found = figures.reading.measured
+        return self._page(
+            "events.html", figures, here="events", events=_told(figures), most=RECENT,
+            total=found.events if found else 0,
+        )  # fmt: skip
+
+    async def stream(self, request: Request) -> Response:
+        """Answer with events as they come, from where the reader was."""
+        if self._feed.full:
+            words = f"{MOST_STREAMS} readers follow the events already: try again in a minute\n"
+            return PlainTextResponse(words, 503, headers={**_FRESH, "retry-after": "60"})
+        return Stream(self._feed.messages(_last_seen(request.headers, request.query_params)))
+
+    def audit(self, _request: Request) -> Response:
+        """Answer the newest audit that the operator shows."""
+        page, status = self._audit.answer()
+        return HTMLResponse(page, status, headers=_FRESH)
+
+    def audit_json(self, _request: Request) -> Response:
+        """Answer the report as it lies there."""
+        path = self._audit.path
+        if path is None or not path.is_file():
+            return PlainTextResponse("there is no report\n", 404, headers=_FRESH)
+        return FileResponse(path, media_type="application/json", headers=_FRESH)
+
+    def _page(self, template: str, figures: Figures, **values: object) -> Response:
+        missing = figures.reading.measured is None
+        trouble = ""
+        if missing:
+            trouble = _UNREADABLE if figures.number else _READING
+        page = render(template, root="", site=self._face.site, trouble=trouble, **values)
+        return HTMLResponse(page, 503 if missing else 200, headers=_FRESH)
+
+
+def _told(figures: Figures) -> list[object]:
+    return [happening(event) for event in figures.recent]
+
+
+def _last_seen(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:
+    """Return which event a reader has; the browser's own word counts before the page's."""
+    for text in (headers.get(_LAST_ID), query.get("after")):
+        if text and text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID:
+            return int(text)
+    return None
