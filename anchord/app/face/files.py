@@ -19,6 +19,7 @@ from anchord.app.face.documents import events, resolver
 from anchord.app.face.graph import graph
 from anchord.app.face.llms import llms
 from anchord.app.face.openapi import openapi
+from anchord.app.face.page import page
 from anchord.app.face.schemas import schema_files
 from anchord.app.face.site import Site, place_of
 from anchord.core.canonical import canonical_bytes
@@ -28,7 +29,7 @@ Maker: TypeAlias = Callable[[RecordView, Site], bytes]
 
 PAGE, RESOLVER = "index.html", "record.json"
 HTML, JSON, JSON_LD = "text/html; charset=utf-8", "application/json", "application/ld+json"
-SVG, PROOF = "image/svg+xml", "application/vnd.opentimestamps.ots"
+SVG, PROOF_TYPE = "image/svg+xml", "application/vnd.opentimestamps.ots"
 LLMS, OPENAPI, STYLE = "llms.txt", "openapi.json", "pith.sty"
 
 
@@ -64,6 +65,7 @@ RECORD_FILES = (
     RecordFile(name="events.json", media_type=JSON_LD, make=events),
     RecordFile(name="badge.svg", media_type=SVG, make=_badge),
     RecordFile(name=RESOLVER, media_type=JSON_LD, make=resolver),
+    RecordFile(name=PAGE, media_type=HTML, make=page),
 )
 """In the order in which a tree is written: evidence first, the page that leads to it last."""
 

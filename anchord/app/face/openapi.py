@@ -6,6 +6,7 @@ Schemas are those of the package, and `tests/face` asks a server everything that
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from anchord import __version__
@@ -106,7 +107,8 @@ def _list_paths() -> dict[str, dict[str, Any]]:
         _in_query("q", {"type": "string", "maxLength": LONGEST_REFERENCE}, "A name, as in lookup"),
         _in_query("anchored", {"enum": ["", *ANCHORED]}, "Only with this word; empty: all"),
         _in_query("stored", {"enum": ["", *STORED]}, "Only with this word; empty: all"),
-        _in_query("source", {"type": "string", "maxLength": 256}, "Only of this kind of source"),
+        _in_query("source", {"type": "string", "maxLength": 256,
+                             "pattern": "^[^\\x00-\\x1f\\x7f]*$"}, "Only of this kind of source"),
         _in_query("cursor", {"type": "string", "pattern": "^[0-9]{0,18}$", "maxLength": 18},
                   "Where to go on, from `next`; empty: at the newest"),
         _in_query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS,
@@ -170,7 +172,7 @@ def _in_query(
     return {**found, "required": True} if required else found
 
 
-def _answer(kinds: dict[str, str | None]) -> dict[str, Any]:
+def _answer(kinds: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "description": "As asked",
         "headers": {"ETag": {"$ref": "#/components/headers/ETag"}},

@@ -16,7 +16,9 @@ from anchord.app.metrics.exposition import Metrics
 from anchord.app.service.logs import tell
 from anchord.app.service.notify import Notifier
 from anchord.app.web.application import Offered, application
+from anchord.app.web.face import Face, site_of
 from anchord.app.web.health import Readiness
+from anchord.app.web.readers import Readers
 from anchord.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def serve(loaded: Loaded, environ: Mapping[str, str]) -> int:
         stack.callback(metrics.close)
         offered = Offered(
             missing=Readiness(loaded, tree).missing,
+            face=stack.enter_context(_face(loaded)) if web.records else None,
             tree=tree,
             metrics=metrics.exposition if web.metrics else None,
         )
@@ -53,6 +56,12 @@ def serve(loaded: Loaded, environ: Mapping[str, str]) -> int:
         _Server(offered, Notifier(environ), _at(listener)).run(sockets=[listener])
     tell(logging.INFO, "stopped", "stopped")
     return 0
+
+
+@contextlib.contextmanager
+def _face(loaded: Loaded) -> Iterator[Face]:
+    with contextlib.closing(Readers(loaded)) as readers:
+        yield Face(loaded=loaded, readers=readers, site=site_of(loaded))
 
 
 class _Server(uvicorn.Server):

@@ -29,6 +29,9 @@ TYPES = {
     ".pdf": "application/pdf",
     ".svg": "image/svg+xml",
     ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".jsonld": "application/ld+json",
+    ".sty": "text/plain; charset=utf-8",
     ".zip": "application/zip",
 }
 """By the end of the name; all else is bytes (https://www.iana.org/assignments/media-types)."""

@@ -1,0 +1,111 @@
+"""Certificates on demand: what is proved about a record, verified with headers of this machine.
+
+A request must never make this server ask others, so only a file of block headers is looked at.
+Making one takes a tenth of a second, so one is made at a time, and the last ones are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from anchord.app.web.problems import Problem
+from anchord.app.wiring import SystemClock, chain_name
+from anchord.errors import RefusedError, TransientError, VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anchord.adapters.store.reading import SqlReadingStore
+    from anchord.app.web.face import Face
+    from anchord.core.model import StoredRecord
+    from anchord.engine.header_view import HeaderView
+
+_KEPT = 32
+_PATIENCE_S = 5.0
+
+
+class Certificates:
+    """Makes certificates. Threads may share it.
+
+    Args:
+        face: whose records.
+    """
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self._turn, self._lock = threading.Lock(), threading.Lock()
+        self._path = face.loaded.resolve(face.loaded.config.headers.file.path)
+        self._made: OrderedDict[bytes, tuple[object, bytes]] = OrderedDict()
+
+    def pdf(self, store: SqlReadingStore, record: StoredRecord, mark: object) -> bytes:
+        """Return the certificate of a record as PDF.
+
+        Args:
+            store: lent after `mark` was asked for.
+            record: of that store.
+            mark: differs when the store or the keyring has changed.
+
+        Raises:
+            Problem: there is none, or not now; it says why.
+        """
+        key = (mark, self._headers_mark())
+        with self._lock:
+            known = self._made.get(record.digest)
+            if known is not None and known[0] == key:
+                return known[1]
+        if not self._turn.acquire(timeout=_PATIENCE_S):
+            raise Problem(503, "other certificates are being made: ask again", {"retry-after": "5"})
+        try:
+            data = self._make(store, record)
+        finally:
+            self._turn.release()
+        with self._lock:
+            self._made[record.digest] = (key, data)
+            if len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return data
+
+    def _make(self, store: SqlReadingStore, record: StoredRecord) -> bytes:
+        from anchord.app.certificate import pdf
+        from anchord.app.certificate.wording import page_of
+        from anchord.engine.certifying import certify_record
+        from anchord.engine.dossier import Expected
+
+        keyring = self._face.readers.keyring()
+        # Its address, which led to this record, is its digest or the beginning of it.
+        asked_for = Expected(record.digest, "the name it was asked for by")
+        try:
+            with self._headers() as headers:
+                made = certify_record(
+                    store, record, keyring, (), lambda *_: asked_for, headers, record.digest.hex()
+                )  # fmt: skip
+        except TransientError as error:
+            raise Problem(503, f"{error}; this server asks nobody else") from None
+        except (RefusedError, VerificationError) as error:
+            raise Problem(404, str(error)) from None
+        return pdf.render(page_of(made), made.subject.digest)
+
+    @contextlib.contextmanager
+    def _headers(self) -> Iterator[HeaderView]:
+        """Give the headers of this machine, at whatever height they end."""
+        from anchord.adapters.headers.headerfile import HeaderFileSource
+        from anchord.engine.header_view import HeaderView
+
+        config = self._face.loaded.config
+        network = config.headers.network
+        source = HeaderFileSource(self._path, network, (), 1, 1.0, SystemClock())
+        try:
+            yield HeaderView([source], chain_name(network), config.anchoring.confirmations)
+        finally:
+            source.close()
+
+    def _headers_mark(self) -> tuple[int, int]:
+        """Return what differs when there are other headers."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return (0, 0)
+        return (found.st_ino, found.st_mtime_ns)
