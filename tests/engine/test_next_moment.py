@@ -8,6 +8,8 @@ import pytest
 import sqlalchemy as sa
 from support.parties import URI_A, URI_B, make_parts
 
+from anchord.engine import due
+
 
 @pytest.fixture
 def store(tmp_path):
@@ -52,3 +54,14 @@ def test_what_is_due_is_found_by_its_moment(store, ask) -> None:
     waiting = [step for step in found if re.search(r"next_(attempt|check)_at", step)]
     assert waiting
     assert not [step for step in found if "pendings" in step and "(uri" in step]
+
+
+def test_what_is_due_of_all_stages_is_a_handful_of_questions_that_read_no_table(store, tmp_path):
+    parts = make_parts(tmp_path, store=store)
+    asked = []
+    sa.event.listen(store._engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+    due.moments(parts, store.counts, 1_000)
+    assert len([text for text in asked if text.startswith("SELECT")]) <= 10
+    found = plans(store, lambda: due.moments(parts, store.counts, 1_000))
+    assert found
+    assert not [step for step in found if step.startswith("SCAN") and "INDEX" not in step]

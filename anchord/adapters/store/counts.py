@@ -14,6 +14,7 @@ from anchord.adapters.store.schema import (
     calendars,
     events,
     pendings,
+    records,
     series,
     submissions,
     tokens,
@@ -117,18 +118,47 @@ class Counts:
         with self._database.reading() as connection:
             return connection.execute(query).scalar()
 
-    def next_moment(self) -> int | None:
-        """Return the earliest time at which anything is due; what is parked is never due."""
+    def moments(self) -> dict[str, int | None]:
+        """Return the earliest time at which each stage that asks somebody has something to ask.
+
+        By the stage's name; None: nothing. What is parked is never due.
+        """
         live = batches.c.state != BatchState.PARKED.value
-        queries = [
-            _first(submissions.c.next_attempt_at, of_live_batch(submissions.c.batch_id)),
-            _first(pendings.c.next_attempt_at, is_asked_for(self._known_uris)),
-            _first(batches.c.next_check_at, live),
-            _first(tokens.c.next_attempt_at, of_live_batch(tokens.c.batch_id)),
-        ]
+        queries = {
+            "submit": _first(submissions.c.next_attempt_at, of_live_batch(submissions.c.batch_id)),
+            "stamp": _first(tokens.c.next_attempt_at, of_live_batch(tokens.c.batch_id)),
+            "upgrade": _first(pendings.c.next_attempt_at, is_asked_for(self._known_uris)),
+            "check": _first(batches.c.next_check_at, live),
+        }
         with self._database.reading() as connection:
-            moments = [connection.execute(query).scalar() for query in queries]
-        return min((moment for moment in moments if moment is not None), default=None)
+            return {stage: connection.execute(query).scalar() for stage, query in queries.items()}
+
+    def next_moment(self) -> int | None:
+        """Return the earliest time at which anybody is to be asked; what is parked is never due."""
+        return min(
+            (moment for moment in self.moments().values() if moment is not None), default=None
+        )
+
+    def any_waiting(self) -> bool:
+        """Tell whether a record waits for a batch; none is counted."""
+        query = sa.select(records.c.id).where(records.c.batch_id.is_(None))
+        with self._database.reading() as connection:
+            found = connection.execute(query.order_by(records.c.id).limit(1)).first()
+        return found is not None
+
+    def any_unsettled(self, min_answers: int) -> bool:
+        """Tell whether a sealed batch has so many calendars' answers and is not submitted yet."""
+        answered = (
+            sa.select(sa.func.count(submissions.c.calendar.distinct()))
+            .where(submissions.c.batch_id == batches.c.id, submissions.c.answered_at.is_not(None))
+            .correlate(batches)
+            .scalar_subquery()
+        )
+        query = sa.select(batches.c.id).where(
+            batches.c.state == BatchState.SEALED.value, answered >= min_answers
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query.limit(1)).first() is not None
 
     def waits(self, limit: int = 20, batch_id: int | None = None) -> list[Wait]:
         """Return what is waited for, soonest first: of one batch, or of all.

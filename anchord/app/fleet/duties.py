@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 STORING = "storing"
 """The duty that has the way to the Internet Archive; it takes a shift, see `shift`."""
 RECEIVING, DELIVERING = "receive", "deliver"
+LOOK = "look"
+"""What finds out which of the others are due. Every worker takes part in it, whichever duties it
+was started for, so it is not among the names there are to choose from."""
 AUDIT = "audit"
 """Shards of audits that were asked for; any number at once, see `auditing`."""
 _THEN = {
@@ -70,5 +73,5 @@ def _deliver(parts: Parts, now: int) -> PassReport:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all duties; they are the names of the queues, too."""
+    """Return the names of the duties to choose from; they are the names of the queues, too."""
     return (*(duty.name for duty in duties()), STORING, AUDIT)

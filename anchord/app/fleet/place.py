@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.adapters.store.sql import SqlStore
 from anchord.app.fleet.address import connection_arguments
+from anchord.app.fleet.duties import LOOK
 from anchord.app.fleet.forgotten import Forgotten
 from anchord.app.fleet.queue import make_queue
 from anchord.app.fleet.tending import WORKERS, Tending, beat_s, silence_s
@@ -78,7 +79,7 @@ class Place:
         self._worker = worker = Worker(
             app=queue,
             name=None,
-            queues=self._queues or None,
+            queues=[*self._queues, LOOK] if self._queues else None,
             concurrency=fleet.concurrency,
             install_signal_handlers=False,
             delete_jobs="successful",

@@ -3,8 +3,10 @@
 Shards of audits come from whoever audits, have no lock, and are tried again.
 
 Each duty has one lock, so one worker in the whole fleet does it at a time, and one place to wait
-in, so what is asked for twice is done once. A look at each duty comes every `service.pass_every_s`,
-put into the queue by whichever worker is first; what a duty leaves for others is put there at once.
+in, so what is asked for twice is done once. Every `service.pass_every_s` one worker looks which
+duties are due and puts these into the queue, and only these; what a duty leaves for others is put
+there at once. The look itself, and the next shift of storing, are put there by whichever worker is
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from anchord.app.fleet.address import pool_arguments, procrastinate
 from anchord.app.fleet.auditing import TRIES, TRY_AGAIN_S
-from anchord.app.fleet.duties import AUDIT, STORING, Duty, duties
+from anchord.app.fleet.duties import AUDIT, LOOK, STORING, Duty, duties
+from anchord.app.fleet.looking import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,16 +73,24 @@ def make_queue(url: str, work: Work, threads: Executor) -> App:
     app: App = library.App(
         connector=library.PsycopgConnector(**pool), periodic_defaults={"max_delay": _LATEST_S}
     )
-    every = cron(work.config.service.pass_every_s)
     for duty in duties():
-        _add(app, duty.name, every, _on(app, threads, _doing(work, duty)))
-    _add(app, STORING, every, _on(app, threads, _storing(work)))
+        _add(app, duty.name, _on(app, threads, _doing(work, duty)))
+    _add(app, LOOK, _on(app, threads, _looking(work)))
+    _add(app, STORING, _on(app, threads, _storing(work)))
+    every = cron(work.config.service.pass_every_s)
+    for name in (LOOK, STORING):
+        app.periodic(cron=every)(app.tasks[task_name(name)])
     _add_audits(app, work, threads)
     return app
 
 
 def _doing(work: Work, duty: Duty) -> Callable[[], tuple[str, ...]]:
     return lambda: work.do(duty)
+
+
+def _looking(work: Work) -> Callable[[], tuple[str, ...]]:
+    looking = Looking()
+    return lambda: work.look(looking)
 
 
 def _storing(work: Work) -> Callable[[], tuple[str, ...]]:
@@ -99,9 +110,8 @@ def _on(app: App, threads: Executor, work: Callable[[], tuple[str, ...]]) -> Cal
     return run
 
 
-def _add(app: App, name: str, every: str, run: Callable[..., Any]) -> None:
-    task = app.task(name=task_name(name), queue=name, lock=name, queueing_lock=name)(run)
-    app.periodic(cron=every)(task)
+def _add(app: App, name: str, run: Callable[..., Any]) -> None:
+    app.task(name=task_name(name), queue=name, lock=name, queueing_lock=name)(run)
 
 
 def _add_audits(app: App, work: Work, threads: Executor) -> None:

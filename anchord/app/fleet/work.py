@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anchord.app.cli import storage
 from anchord.app.config import load
 from anchord.app.fleet.auditing import audit_shard
-from anchord.app.fleet.duties import AUDIT, STORING, Duty, names, stirred
+from anchord.app.fleet.duties import AUDIT, LOOK, STORING, Duty, duties, names, stirred
 from anchord.app.fleet.sessions import Sessions
 from anchord.app.fleet.shift import Shift
 from anchord.app.metrics.tally import Tally
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from anchord.app.config import Config, Loaded
+    from anchord.app.fleet.looking import Looking
     from anchord.app.service.session import Session
     from anchord.engine.run import PassReport
 
@@ -58,7 +59,7 @@ class Work:
         """What was done, for monitoring."""
         self._loaded = loaded
         self._sessions = Sessions(loaded, self._progress)
-        self._guards = {name: Guard(on_end) for name in names()}
+        self._guards = {name: Guard(on_end) for name in (*names(), LOOK)}
         self._clock, self._clock_lock = ClockWatch(wall), threading.Lock()
         self._heads = HeadWatch()
         self._auditing = threading.Lock()
@@ -105,6 +106,22 @@ class Work:
         found: list[PassReport] = []
         self._guarded(duty.name, lambda: found.append(self._done(duty)))
         return duty.then if any(map(stirred, found)) else ()
+
+    def look(self, looking: Looking) -> tuple[str, ...]:
+        """Return the duties that are due; none when that cannot be told now."""
+        found: list[str] = []
+        self._guarded(LOOK, lambda: found.extend(self._look(looking)))
+        return tuple(found)
+
+    def _look(self, looking: Looking) -> tuple[str, ...]:
+        with self._sessions.lend() as session:
+            now = session.app.clock.now()
+            # With no duty due for hours, this is what notices that clock or server are others.
+            self._check_moment(session)
+            due = looking(session, now)
+        # What was paused here and done by another worker is due no more, and would stay paused.
+        paused = [duty.name for duty in duties() if self._guards[duty.name].paused]
+        return tuple(dict.fromkeys((*due, *paused)))
 
     def store(self) -> None:
         """Work a shift."""

@@ -10,14 +10,12 @@ import time
 from typing import TYPE_CHECKING
 
 from anchord.core.moment import utc
-from anchord.engine import delivering, receiving
+from anchord.engine import due
 
 if TYPE_CHECKING:
     from anchord.app.service.session import Session
     from anchord.engine.run import PassReport
 
-_AT_LEAST_EVERY_S = 3_600.0
-"""A pass is made this often whatever seems due: what a mistake here could cost is bounded."""
 _ARCHIVE_EVERY_S = 60.0
 
 
@@ -50,7 +48,7 @@ class Agenda:
         """Tell whether a pass may find something to do."""
         if self._pass_at is not None and self._pass_at <= now:
             return True
-        if time.monotonic() - self._passed > _AT_LEAST_EVERY_S:
+        if time.monotonic() - self._passed > due.AT_LEAST_EVERY_S:
             return True
         return self._session.mark() != self._mark
 
@@ -62,17 +60,8 @@ class Agenda:
         self._pass_at = min(moments, default=None)
 
     def _moments(self, now: int) -> list[int]:
-        parts, store = self._session.parts, self._session.parts.store
-        if store.records.waiting()[0] or store.ledger.open_series(1):
-            return [now]
-        moment = self._session.app.store.counts.next_moment()
-        found = [] if moment is None else [moment]
-        length, covered = store.log.sizes()
-        if length != covered:
-            last = store.log.last()
-            found.append(now if last is None else last.created_at + parts.policy.checkpoint_every_s)
-        beside = (receiving.next_moment(parts, now), delivering.next_moment(parts, now))
-        return [*found, *(moment for moment in beside if moment is not None)]
+        found = due.moments(self._session.parts, self._session.app.store.counts, now)
+        return [moment for moment in found.values() if moment is not None]
 
     def storing_due(self, now: int) -> bool:
         """Tell whether an answer of the archive came, or a call can be made."""
