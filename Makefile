@@ -7,6 +7,7 @@
 #   RECORDS=20000 HOURS=24              how much `make day` lives through
 #   DAYS=30 RECORDS=50000 STORE=sqlite  what `make soak` lives through; STORE=postgres starts a server
 #   TIME=600                            how many seconds `make fuzz` takes
+#   SERVE=1                             `make demo` shows its records in a browser at the end
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -33,7 +34,7 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(BIN)/.run ## the whole job on four records, in the sandbox (not Bitcoin)
-	$(BIN)/anchord demo
+	$(BIN)/anchord demo $(if $(SERVE),--serve)
 
 test: lint ## everything that must pass: lint, types and the whole suite
 	$(BIN)/python -m pytest -n auto --durations=10 --fail-on-skip $(PYTEST_ARGS)

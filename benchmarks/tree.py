@@ -1,8 +1,9 @@
 """`python -m benchmarks.tree --size 5000`: what published trees cost beside their signatures.
 
 A store of anchored records is made in the sandbox; then, each in a process of its own: the bare
-Ed25519 verification of all its signatures, publishing it as a tree, publishing it again when
-nothing has changed, and the audit of that tree with one process and with two. A ratio is CPU time
+Ed25519 verification of all its signatures, publishing it as a tree of evidence alone, publishing
+it with pages, both again when nothing has changed, and the audit of the tree with pages with one
+process and with two. A ratio is CPU time
 of the bare verification by CPU time of the work (all of its processes).
 """
 
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from anchord.adapters.outputs.tree import TreeOutput
 from anchord.adapters.trees.folder import FolderTree
 from anchord.app.config import load
+from anchord.app.face.site import Site
+from anchord.app.tree_pages import TreePages
 from anchord.app.wiring import App, chain_name
 from anchord.core.audit import AuditOptions
 from anchord.core.merge import MERGE_VERSION
@@ -36,7 +39,7 @@ def _silent(_what: str, _done: int, _total: int) -> None:
     """Show no progress."""
 
 
-def published(config: Path, folder: Path) -> dict[str, Any]:
+def published(config: Path, folder: Path, *, pages: bool) -> dict[str, Any]:
     """Bring a tree up to date with the store."""
     with App(load(str(config))) as app, TreeOutput(folder) as sink:
         signer = app.config.signer.signer_id
@@ -44,8 +47,9 @@ def published(config: Path, folder: Path) -> dict[str, Any]:
 
         def work() -> dict[str, Any]:
             done = publish(
-                app.store, app.keyring, app.signer, sink, options, int(time.time()), _silent
-            )
+                app.store, app.keyring, app.signer, sink, options, int(time.time()), _silent,
+                TreePages(Site()) if pages else None,
+            )  # fmt: skip
             return {"records": done.records, "files": done.files, "same": done.same}
 
         return timed(work)
@@ -80,12 +84,15 @@ def run(folder: Path, count: int) -> dict[str, Any]:
         config = place.sandbox.write_config()
         measure.anchord("init", cwd=folder)
         place.anchor(count, 1)
-        where = (str(config), str(folder / "tree"))
+        where, plain = (str(config), str(folder / "tree")), (str(config), str(folder / "plain"))
         floor = _elsewhere("--bare", *where)
-        new, again = _elsewhere("--publish", *where), _elsewhere("--publish", *where)
+        evidence = [_elsewhere("--evidence", *plain) for _ in range(2)]
+        pages = [_elsewhere("--publish", *where) for _ in range(2)]
         one = _elsewhere("--audit", *where, "--jobs", "1")
         two = _elsewhere("--audit", *where, "--jobs", "2")
-    return _figures(floor, {"publishing": new, "publishing again": again, "audit": one}, two)
+    names = ("publishing evidence", "evidence again", "publishing", "publishing again")
+    stages = dict(zip(names, (*evidence, *pages), strict=True))
+    return _figures(floor, {**stages, "audit": one}, two)
 
 
 def _figures(
@@ -96,6 +103,7 @@ def _figures(
     found: dict[str, Any] = {
         "records": records,
         "signatures of events": signed,
+        "files of evidence": stages["publishing evidence"]["files"],
         "files": stages["publishing"]["files"],
         "bare Ed25519, ms a record": 1e3 * least / records,
     }
@@ -112,7 +120,8 @@ def _work(wanted: argparse.Namespace) -> dict[str, Any] | None:
     """Do one piece of work for another process; None when nothing of the kind is wanted."""
     pieces: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
         "bare": lambda config, _tree: bare(config),
-        "publish": published,
+        "evidence": lambda config, tree: published(config, tree, pages=False),
+        "publish": lambda config, tree: published(config, tree, pages=True),
         "audit": lambda config, tree: audited(config, tree, wanted.jobs),
     }
     for name, piece in pieces.items():
@@ -126,7 +135,7 @@ def main() -> int:
     """Measure every size asked for, or do one piece of work for another process."""
     parser = argparse.ArgumentParser(prog="benchmarks.tree", description=__doc__)
     parser.add_argument("--size", default="5000", help="record counts, with commas")
-    for name in ("bare", "publish", "audit"):
+    for name in ("bare", "evidence", "publish", "audit"):
         parser.add_argument(f"--{name}", type=Path, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=int, default=1, help=argparse.SUPPRESS)
     wanted = parser.parse_args()

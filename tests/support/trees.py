@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from anchord.adapters.outputs.tree import TreeOutput
+from anchord.app.face.site import Site
+from anchord.app.tree_pages import TreePages
 from anchord.core.merge import MERGE_VERSION
 from anchord.engine.publishing import Published, PublishOptions, publish
 from support.workplace import Workplace
 
 
-def publish_tree(place: Workplace, folder: Path, **options: Any) -> Published:
+def publish_tree(
+    place: Workplace, folder: Path, *, pages: bool = False, force: bool = False, **options: Any
+) -> Published:
     """Publish what a workplace holds into a folder."""
     chosen = {"name": "mirror.example.org", "merge_version": MERGE_VERSION, **options}
-    with place.app() as app, TreeOutput(folder, private=[place.folder / "keys"]) as sink:
+    with (
+        place.app() as app,
+        TreeOutput(folder, force=force, private=[place.folder / "keys"]) as sink,
+    ):
         return publish(
             app.store,
             app.keyring,
@@ -25,6 +32,7 @@ def publish_tree(place: Workplace, folder: Path, **options: Any) -> Published:
             PublishOptions(**({"origin": "anchord"} | chosen)),
             place.clock.now(),
             lambda _what, _done, _total: None,
+            TreePages(Site()) if pages else None,
         )
 
 
