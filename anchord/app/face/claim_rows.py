@@ -16,9 +16,9 @@ from anchord.app.face.rows import (
     entry,
     fallen_name,
     of_type,
-    optional,
     relation_words,
     split,
+    stated,
 )
 from anchord.app.face.words import dashed, plural, shown
 from anchord.core.claims import AUTHOR_CLAIM, CITATION, KINDS, RELATIONS, REPLICATION
@@ -79,7 +79,7 @@ def _author(one: MergedEvent, fates: Fates) -> Entry:
     if orcid is not None:  # its check character was verified
         address = f"https://orcid.org/{orcid}"
         facts.append(Fact(name="ORCID", text=orcid, href=address))
-    facts += optional(payload, "position", "Place among the authors")
+    facts += stated(payload, "position", "Place among the authors")
     return entry(one, fates, shown(author["name"]), facts)
 
 
@@ -100,4 +100,4 @@ def _work(one: MergedEvent, fates: Fates, root: str) -> Entry:
 
 def _names(work: dict[str, Any]) -> Iterator[Fact]:
     for key, name in _NAMES:
-        yield from optional(work, key, name)
+        yield from stated(work, key, name)

@@ -7,6 +7,7 @@ store. All text of strangers goes through `words.shown` and Jinja2's autoescape.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_JSON = 20_000
 """Characters of a canonical record that a page shows."""
 _MOST_ALIASES = 50
+_UNUSUAL = re.compile(r"[^\n -~]")
 _DONE = frozenset(("attested", "anchored", "stored", "refs"))
 
 
@@ -63,7 +65,7 @@ def page(view: RecordView, site: Site) -> bytes:
         address=None if site.base_url is None else f"{site.base_url}/{place}",
         name=name,
         digest=bundle.digest.hex(),
-        title=None if title is None else shown(title, 500),
+        title=None if title is None else shown(title),
         source=_source(fields),
         strip=_strip(view),
         anchored=anchored is not None,
@@ -164,10 +166,8 @@ def _pretty(record: Any) -> str | None:
     text = json.dumps(record, indent=2, ensure_ascii=False)
     if len(text) > _MOST_JSON:
         text = text[:_MOST_JSON] + "\n\u2026"
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(one if one == "\n" or one.isprintable() else _escaped(one) for one in text)
+    return _UNUSUAL.sub(_visible, text)
 
 
-def _escaped(character: str) -> str:
-    return json.dumps(character)[1:-1]
+def _visible(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]

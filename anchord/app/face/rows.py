@@ -28,6 +28,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     href: str | None = None
     code: bool = False
     """A value to be compared letter by letter."""
+    fine: bool = False
+    """Shown when asked for."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +42,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     fallen: str = ""
     """Why it does not count; empty for one that stands."""
-    signed: str
+    signer: str
+    key_id: str
+    at: str
     event_id: str
 
 
@@ -98,9 +102,8 @@ def entry(
     proved = one.proved
     return Entry(
         head=head, href=href, group=group, facts=tuple(facts), fallen=fates.why(proved.event_id),
-        signed=f"{shown(proved.signer_id, 80)}, key {shown(proved.key_id, 80)}, "
-        f"{moment(proved.created_at)}",
-        event_id=shown(proved.event_id, 80),
+        signer=shown(proved.signer_id, 80), key_id=shown(proved.key_id, 80),
+        at=moment(proved.created_at), event_id=shown(proved.event_id, 80),
     )  # fmt: skip
 
 
@@ -129,12 +132,18 @@ def doubted_note(merged: Merged, *types: str) -> str:
     return f"{kinds} not count; see below under Events."
 
 
-def optional(payload: dict[str, Any], name: str, words: str, *, code: bool = False) -> list[Fact]:
+def stated(payload: dict[str, Any], name: str, words: str) -> list[Fact]:
     """Return a field of a payload as a fact, where it is there."""
     value = payload.get(name)
     if value is None or isinstance(value, dict | list):
         return []
-    return [Fact(name=words, text=shown(value), code=code)]
+    return [Fact(name=words, text=shown(value))]
+
+
+def hashed(payload: dict[str, Any], name: str, words: str) -> list[Fact]:
+    """Return a hash of a payload as a fact that is shown when asked for."""
+    return [msgspec.structs.replace(one, code=True, fine=True)
+            for one in stated(payload, name, words)]  # fmt: skip
 
 
 def relation_words(relation: str) -> str:

@@ -16,8 +16,8 @@ from anchord.app.face.rows import (
     doubted_note,
     entry,
     fallen_name,
+    hashed,
     of_type,
-    optional,
     split,
 )
 from anchord.app.face.words import moment, plural, shown
@@ -33,7 +33,7 @@ _WAYBACK = "https://web.archive.org/web/"
 def storage_row(merged: Merged) -> Row:
     """Return the row."""
     fates = Fates(merged)
-    events = of_type(merged, CAPTURED, ITEM_STORED)
+    events = (*of_type(merged, CAPTURED), *of_type(merged, ITEM_STORED))
     standing, fallen = split(_entry(one, fates) for one in events)
     return Row(
         name="Internet Archive",
@@ -50,9 +50,7 @@ def storage_row(merged: Merged) -> Row:
 def _entry(one: MergedEvent, fates: Fates) -> Entry:
     payload = one.event["payload"]
     if one.proved.event_type == CAPTURED:
-        address = payload["capture_url"]
-        return entry(one, fates, f"Capture of {moment(payload['captured_at'])}", _capture(payload),
-                     href=web_address(address))  # fmt: skip
+        return entry(one, fates, f"Capture of {moment(payload['captured_at'])}", _capture(payload))
     head = f"Item {shown(payload['identifier'])}"
     return entry(one, fates, head, _item(payload), href=_item_address(payload, "details"))
 
@@ -66,8 +64,8 @@ def _capture(payload: dict[str, Any]) -> Iterator[Fact]:
     yield Fact(name="Page", text=shown(page), href=web_address(page))
     status = f"{payload['http_status']}, {shown(payload['grade'], 40)} byte for byte"
     yield Fact(name="HTTP status", text=status)
-    yield Fact(name="Size", text=plural(payload["size"], "byte"))
-    yield from optional(payload, "sha256", "SHA-256 of the page", code=True)
+    yield Fact(name="Size", text=plural(payload["size"], "byte"), fine=True)
+    yield from hashed(payload, "sha256", "SHA-256 of the page")
 
 
 def _item(payload: dict[str, Any]) -> Iterator[Fact]:
@@ -78,9 +76,9 @@ def _item(payload: dict[str, Any]) -> Iterator[Fact]:
     yield Fact(name="File", text=shown(file), href=_item_address(payload, "download", file))
     yield Fact(name="Member", text=shown(member), code=True,
                href=_item_address(payload, "download", file, member))  # fmt: skip
-    yield Fact(name="Size of the file", text=plural(payload["size"], "byte"))
-    yield from optional(payload, "sha256", "SHA-256 of the file", code=True)
-    yield from optional(payload, "member_sha256", "SHA-256 of the member", code=True)
+    yield Fact(name="Size of the file", text=plural(payload["size"], "byte"), fine=True)
+    yield from hashed(payload, "sha256", "SHA-256 of the file")
+    yield from hashed(payload, "member_sha256", "SHA-256 of the member")
 
 
 def _item_address(payload: dict[str, Any], kind: str, *path: str) -> str | None:

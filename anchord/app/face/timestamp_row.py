@@ -14,8 +14,8 @@ from anchord.app.face.rows import (
     doubted_note,
     entry,
     fallen_name,
+    hashed,
     of_type,
-    optional,
     split,
 )
 from anchord.app.face.words import chain, moment, plural, shown
@@ -74,8 +74,8 @@ def _block(one: MergedEvent, fates: Fates, proof_address: str | None) -> Entry:
         return entry(one, fates, "a block", ())
     facts = [*_block_facts(one, claims), *_path_facts(claims, proof)]
     if proof_address is not None:
-        facts.append(Fact(name="Proof", text="proof.ots", href=proof_address))
-    facts += optional(one.event["payload"], "proof_sha256", "SHA-256 of the proof", code=True)
+        facts.append(Fact(name="Proof", text="download proof.ots", href=proof_address))
+    facts += hashed(one.event["payload"], "proof_sha256", "SHA-256 of the proof")
     return entry(one, fates, f"{chain(claims.chain)} block {claims.height:,}", facts)
 
 
@@ -86,7 +86,7 @@ def _block_facts(one: MergedEvent, claims: Claims) -> Iterator[Fact]:
     yield Fact(name="Confirmations", text=f"{blocks} when it was signed, this one included")
     checked = one.event["payload"].get("checked_with")
     if isinstance(checked, list) and checked:
-        yield Fact(name="Checked with", text=_listed(checked))
+        yield Fact(name="Checked with", text=_listed(checked), fine=True)
 
 
 def _path_facts(claims: Claims, proof: Proof) -> Iterator[Fact]:
@@ -97,18 +97,19 @@ def _path_facts(claims: Claims, proof: Proof) -> Iterator[Fact]:
                    text=_listed(calendars))  # fmt: skip
     earliest = claims.witnessed.not_before
     if earliest is not None:
-        yield Fact(name="Made after", text=f"block {earliest.height:,}, whose hash is in the path")
+        yield Fact(name="Made after", text=f"block {earliest.height:,}, whose hash is in the path",
+                   fine=True)  # fmt: skip
     for one in claims.witnessed.tokens[:_MOST_NAMES]:
         text = f"{moment(utc(one.token.time))}, {shown(one.token.name, 120)}, {shown(one.url, 120)}"
-        yield Fact(name="RFC 3161 token", text=text)
+        yield Fact(name="RFC 3161 token", text=text, fine=True)
 
 
 def _submitted(one: MergedEvent, fates: Fates) -> Entry:
     payload = one.event["payload"]
     facts = [
         Fact(name="Calendars", text=_listed(payload.get("calendars", []))),
-        *optional(payload, "commitment", "Commitment", code=True),
-        *optional(payload, "proof_sha256", "SHA-256 of the proof", code=True),
+        *hashed(payload, "commitment", "Commitment"),
+        *hashed(payload, "proof_sha256", "SHA-256 of the proof"),
     ]
     return entry(one, fates, "Handed to calendars, which owe a path to a block", facts)
 

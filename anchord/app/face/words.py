@@ -20,8 +20,10 @@ _CHAINS = {
 
 def shown(value: Any, most: int = LONGEST) -> str:
     """Return a value as text for a page; what is too long loses its middle."""
-    text = value if isinstance(value, str) else str(value)
-    return middle(visible(middle(text, 2 * most)), most)
+    text = middle(value if isinstance(value, str) else str(value), 2 * most)
+    # Nearly all text is plain, and `visible` looks at each character by itself.
+    flat = " ".join(text.split()) if text.isascii() and text.isprintable() else visible(text)
+    return middle(flat, most)
 
 
 def moment(text: Any) -> str:

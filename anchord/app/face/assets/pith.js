@@ -18,7 +18,7 @@ for (const source of document.querySelectorAll("[data-copy]")) {
     const box = document.createElement("div");
     box.className = "boxed";
     block.replaceWith(box);
-    box.append(block, button);
+    box.append(button, block);
   } else {
     source.after(button);
   }
