@@ -8,10 +8,15 @@ import json
 from functools import cache
 from typing import Any, NamedTuple
 
+from anchord.app.face.documents import events, resolver
+from anchord.app.face.graph import graph
+from anchord.app.face.site import Site
 from anchord.app.report.contents import Audited
 from anchord.app.report.json_document import document
 from anchord.app.thresholds import Judged
+from anchord.app.web.lookup import row_of
 from anchord.core.audit import AuditOptions
+from anchord.core.canonical import pith_number
 from anchord.core.claims import AUTHOR_CLAIM, CITATION, REPLICATION
 from anchord.core.event import ITEM_STORED, SUBMITTED
 from anchord.core.finding import Part, Severity
@@ -25,7 +30,9 @@ from anchord.core.tree_index import index_body, line_of, render_shard, shard_nam
 from anchord.core.trust import Keys
 from anchord.core.verify_event import read_event
 from anchord.engine.audit.outcome import Outcome
+from anchord.engine.viewing import view_of
 from anchord.errors import AnchordError
+from anchord.ports.face import Listed
 from support.evidence import (
     CAPTURE,
     anchored_payload,
@@ -86,6 +93,14 @@ LOOSE = {
     r"audit-report:completeness/(anchored|stored|by_source|by_cohort)/[^/]+": NAMED,
     r"audit-report:counts/.*": NAMED,
     r"audit-report:seconds": Loose(any_type=True),
+    r"record-document:(short_)?pith_number": OPTIONAL,
+    r"record-document:canonical_record": Loose(any_type=True),
+    r"record-document:(canonical_record|source|receipt)/.*": FREE,
+    r"record-document:receipt": OPTIONAL,
+    r"graph:@graph/(?!@id|@type).*": FREE,
+    r"events:(short_)?pith_number": OPTIONAL,
+    r"events:events/event/.*": FREE,
+    r"events:events/reason": Loose(any_type=True),
 }
 """(sample:way, without the numbers of list items) as a pattern -> what is open there."""
 
@@ -266,6 +281,26 @@ def _audit() -> dict[str, Any]:
     return {**document(Audited(report=report, thresholds=(held,))), "seconds": 1.5}
 
 
+def _served() -> dict[str, tuple[str, dict[str, Any]]]:
+    few = bundle_with(RECORD, [EVENTS["anchored"]], [OURS])
+    view, site = view_of(few, keys()), Site()
+    listed = Listed(
+        id=1, name=RECORD_NAME, digest=RECORD.digest, source_kind="arxiv", source_id="2507.00001",
+        source_version=1, label="a file", added_at=START, anchored="anchored", stored="stored",
+    )  # fmt: skip
+    row = row_of(listed, site, "")
+    found = {
+        "record-document": json.loads(resolver(view, site)),
+        "graph": json.loads(graph(view, site)),
+        "events": json.loads(events(view, site)),
+        "record-list": {"records": [row], "next": "records.json?cursor=1"},
+        "matches": {"reference": "LOHGU5AX", "matches": [row, row]},
+    }
+    return {name: (name, document) for name, document in found.items()}
+
+
+RECORD_NAME = pith_number(RECORD.digest, RECORD.year or "")
+
 DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: ("event", event) for name, event in EVENTS.items()},
     "witnessed": ("event", _witnessed()),
@@ -277,5 +312,6 @@ DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "tree-index-line": ("tree-index-line", _index()[1]),
     "mirror-manifest": ("mirror-manifest", _manifest()),
     "audit-report": ("audit-report", _audit()),
+    **_served(),
 }
 """Title -> name of the schema, and a document that says as much as it can."""

@@ -8,8 +8,8 @@ _TEXT = """\
 # {name}
 
 > Records with a Pith Number (`pith:<year>:<26 characters>`): the hash of a canonical record, \
-signed receipts of its Bitcoin timestamp and of its copies at the Internet Archive, and who cites it. Ask \
-for JSON; nothing here needs scraping, a login, or a key.
+signed receipts of its Bitcoin timestamp and of its copies at the Internet Archive, and who cites \
+it. Ask for JSON; nothing here needs scraping, a login, or a key.
 
 A record's address is `{base}/pith/<26 characters>`, or `{base}/record/<64 hex>` where it has no \
 Pith Number. With `Accept: application/ld+json` it answers JSON-LD, otherwise a page. To recompute \

@@ -1,4 +1,4 @@
-"""Answers that are documents: their bytes, a tag of these bytes, and who may keep them for how long.
+"""Answers that are documents: their bytes, a tag of these, and who may keep them for how long.
 
 RFC 9110, 8.8.3 and 13.1.2 (ETag, If-None-Match), RFC 9111 (Cache-Control).
 """
@@ -50,6 +50,6 @@ def answer(
 
 
 def _has(request: Request, tag: str) -> bool:
-    """Tell whether the client says that it has this document; weakly compared, as RFC 9110 wants."""
+    """Tell whether the client says that it has this document; compared weakly (RFC 9110)."""
     stated = ",".join(request.headers.getlist("if-none-match")).split(",")
     return any(text.strip().removeprefix("W/") in (f'"{tag}"', "*") for text in stated)

@@ -11,11 +11,14 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from anchord.core.trust import Keys
+from anchord.engine.citing import Citations
 from anchord.engine.viewing import record_view
 
 if TYPE_CHECKING:
     from anchord.adapters.store.reading import SqlReadingStore
     from anchord.app.web.readers import Readers
+    from anchord.core.keyring import Keyring
     from anchord.core.model import StoredRecord
     from anchord.core.record_view import RecordView
 
@@ -34,6 +37,7 @@ class Views:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
         self._lock = threading.Lock()
+        self._known: tuple[Keyring, Citations] | None = None
         self._views: OrderedDict[bytes, tuple[object, RecordView]] = OrderedDict()
 
     def mark(self) -> object:
@@ -60,10 +64,18 @@ class Views:
             if known is not None and known[0] == mark:
                 self._views.move_to_end(record.digest)
                 return known[1]
-        made = record_view(store, self._readers.keyring(), record)
+        keyring = self._readers.keyring()
+        made = record_view(store, keyring, record, citations=self._citations(keyring))
         if len(made.raw) <= _MOST_BYTES:
             with self._lock:
                 self._views[record.digest] = (mark, made)
                 if len(self._views) > _KEPT:
                     self._views.popitem(last=False)
         return made
+
+    def _citations(self, keyring: Keyring) -> Citations:
+        """Return what finds who cites a record, and remembers; another keyring, another memory."""
+        with self._lock:
+            if self._known is None or self._known[0] is not keyring:
+                self._known = (keyring, Citations(Keys(keyring)))
+            return self._known[1]
