@@ -7,7 +7,6 @@ same. `proof.ots` is not made of a view: whoever has the store adds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +16,7 @@ from anchord.app.face.badge import badge
 from anchord.app.face.context import CONTEXT_FILE, context_bytes
 from anchord.app.face.documents import events, resolver
 from anchord.app.face.graph import graph
+from anchord.app.face.latex_package import pith_sty
 from anchord.app.face.llms import llms
 from anchord.app.face.openapi import openapi
 from anchord.app.face.page import page
@@ -84,4 +84,4 @@ def about_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield CONTEXT_FILE, context_bytes()
     yield LLMS, llms(site)
     yield OPENAPI, openapi(site)
-    yield STYLE, files("anchord.app.face").joinpath("latex", STYLE).read_bytes()
+    yield STYLE, pith_sty(site)
