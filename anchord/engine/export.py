@@ -119,7 +119,7 @@ def _bundle(
     inclusion: Sequence[Inclusion],
 ) -> bytes:
     check_record(record, body)
-    kept = _within(documents)
+    kept = kept_documents(documents)
     whole = Record(
         digest=record.digest,
         scheme=record.scheme,
@@ -138,7 +138,7 @@ def _bundle(
     return render_bundle(whole, added_at, events, signers, kept, inclusion=inclusion)
 
 
-def _within(documents: Sequence[bytes]) -> list[bytes]:
+def kept_documents(documents: Sequence[bytes]) -> list[bytes]:
     """Return the foreign documents that a bundle has room for, the shortest first.
 
     Which these are follows from the set of them. Whoever wants to crowd others out has to be

@@ -11,6 +11,7 @@ from anchord.core.record_view import Citing, RecordView
 from anchord.core.state import merge_bundle, state_of_merged
 from anchord.core.trust import Keys
 from anchord.core.verify import read_proof
+from anchord.engine.citing import Citations
 from anchord.engine.export import record_bundle
 
 if TYPE_CHECKING:
@@ -49,11 +50,26 @@ def view_of(
 
 
 def record_view(
-    store: Store, keyring: Keyring, record: StoredRecord, proofs: ProofReader = read_proof
+    store: Store,
+    keyring: Keyring,
+    record: StoredRecord,
+    proofs: ProofReader = read_proof,
+    citations: Citations | None = None,
 ) -> RecordView:
     """Return what the store has of a record.
+
+    Args:
+        store: where it is.
+        keyring: public keys.
+        record: the row.
+        proofs: reads the proofs inside.
+        citations: finds who cites it; one that remembers saves time over many records.
 
     Raises:
         LedgerError, FatalError: the store is damaged.
     """
-    return view_of(record_bundle(store, keyring, record), Keys(keyring), proofs)
+    keys = Keys(keyring)
+    raw = record_bundle(store, keyring, record)
+    citations = citations or Citations(keys)
+    cited_by, count = citations.of(store, [record]).get(record.id, ((), 0))
+    return view_of(raw, keys, proofs, cited_by, count)

@@ -138,7 +138,7 @@ def test_a_store_that_cannot_be_read_is_down_and_has_no_numbers(
     shown = samples(metrics.exposition(30))
     assert value(shown, "store_up") == 0
     assert value(shown, "ledger_events") is None
-    assert value(shown, "build_info", version="0.1.0", schema="0004") == 1
+    assert value(shown, "build_info", version="0.1.0", schema="0005") == 1
     metrics.close()
 
 

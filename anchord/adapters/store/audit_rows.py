@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.audit_owners import OWNERS
 from anchord.adapters.store.captures import to_capture
 from anchord.adapters.store.connection import Database, select_in
 from anchord.adapters.store.leaves import to_batch
@@ -17,11 +18,9 @@ from anchord.adapters.store.schema import (
     batches,
     bodies,
     captures,
-    checkpoints,
     documents,
     events,
     file_members,
-    file_ranges,
     files,
     items,
     log_nodes,
@@ -220,7 +219,7 @@ class AuditRows:
         """Return (table, which row) of rows that belong to nothing, at most 100 a table."""
         found = []
         with self._database.reading() as connection:
-            for table, key, column, owner in _OWNERS:
+            for table, key, column, owner in OWNERS:
                 lost = sa.select(key).where(
                     column.is_not(None), ~sa.exists().where(owner == column)
                 )
@@ -239,27 +238,6 @@ class AuditRows:
 _ADOPTED = sa.select(batches.c.id, batches.c.adopted_sha256, batches.c.adopted_raw).where(
     batches.c.kind == "adopted"
 )
-_OWNERS: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any], sa.Column[Any]], ...] = (
-    (events, events.c.seq, events.c.record_id, records.c.id),
-    (events, events.c.seq, events.c.series_id, series.c.id),
-    (series, series.c.id, series.c.batch_id, batches.c.id),
-    (series, series.c.id, series.c.file_id, files.c.id),
-    (records, records.c.id, records.c.batch_id, batches.c.id),
-    (batches, batches.c.id, batches.c.record_id, records.c.id),
-    (bodies, bodies.c.record_id, bodies.c.record_id, records.c.id),
-    (documents, documents.c.id, documents.c.record_id, records.c.id),
-    (tiles, tiles.c.tile, tiles.c.batch_id, batches.c.id),
-    (tokens, tokens.c.url, tokens.c.batch_id, batches.c.id),
-    (checkpoints, checkpoints.c.size, checkpoints.c.batch_id, batches.c.id),
-    (captures, captures.c.id, captures.c.record_id, records.c.id),
-    (captures, captures.c.id, captures.c.batch_id, batches.c.id),
-    (captures, captures.c.id, captures.c.series_id, series.c.id),
-    (files, files.c.id, files.c.item_id, items.c.id),
-    (file_ranges, file_ranges.c.file_id, file_ranges.c.file_id, files.c.id),
-    (file_ranges, file_ranges.c.file_id, file_ranges.c.batch_id, batches.c.id),
-    (file_members, file_members.c.file_id, file_members.c.file_id, files.c.id),
-)
-"""(table, its key, the column that names an owner, the owner's key)."""
 
 
 class _Reading:

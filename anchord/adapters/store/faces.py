@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.citations import citing
 from anchord.adapters.store.connection import one_of
-from anchord.adapters.store.schema import events, records, series
-from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED, event_id
+from anchord.adapters.store.finding import anchored_word, find, fitting, stored_word
+from anchord.adapters.store.schema import days, events, records, series
+from anchord.adapters.store.standings import bits_of, standing
+from anchord.core.event import event_id
 from anchord.core.number import pith_number, record_id
 from anchord.errors import RefusedError
 from anchord.ports.face import (
@@ -21,14 +24,17 @@ from anchord.ports.face import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from anchord.adapters.store.connection import Database
     from anchord.core.model import StoredRecord
 
-_LOOKED_AT = 2_000
-"""Records that one question for some of them looks at."""
-_SECONDS_A_DAY = 86_400
+_AT_ONCE = 1_000
+"""Records looked at at once for one kind of source among those that stand somewhere."""
+_ROUNDS = 20
+"""How often that is done for one question."""
+_LARGEST = 2**62
+_COUNTED = ("records", "anchored", "stored", "complete")
 
 
 class Faces:
@@ -52,30 +58,26 @@ class Faces:
     ) -> Listing:
         """Return records, newest first."""
         _check(limit, anchored, stored)
-        wanted = (anchored, stored)
-        chunk = limit + 1 if wanted == (None, None) else max(limit + 1, 500)
-        found: list[Listed] = []
-        looked_at = 0
-        while looked_at < _LOOKED_AT:
-            rows = self._rows_before(before, chunk, source)
-            for row in self._with_words(rows):
-                if len(found) == limit:
-                    return Listing(tuple(found), before)
-                before = row.id
+        if anchored is None and stored is None:
+            return _cut(self._with_words(self._newest(before, limit + 1, source)), limit)
+        fits, found = fitting(anchored, stored), list[Listed]()
+        at_once = limit + 1 if source is None else _AT_ONCE
+        for _ in range(_ROUNDS):
+            with self._database.reading() as connection:
+                ids, before = find(connection, before, fits, at_once)
+            for row in self._with_words(self._among(ids, source)):
+                # What is shown is what the ledger says, whatever led here.
                 if anchored in (None, row.anchored) and stored in (None, row.stored):
                     found.append(row)
-            if len(rows) < chunk:
-                return Listing(tuple(found), None)
-            looked_at += len(rows)
+            if len(found) > limit:
+                return _cut(found, limit)
+            if before is None:
+                break
         return Listing(tuple(found), before)
 
     def listed(self, ids: Sequence[int]) -> list[Listed]:
         """Return records as a list shows them, in the order asked for."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                sa.select(records).where(one_of(connection, records.c.id, list(ids)))
-            ).all()
-        by_id = {row.id: row for row in self._with_words(rows)}
+        by_id = {row.id: row for row in self._with_words(self._among(ids, None))}
         return [by_id[one] for one in ids if one in by_id]
 
     def recent(self, after: int | None, limit: int) -> list[RecentEvent]:
@@ -97,41 +99,46 @@ class Faces:
 
     def history(self) -> list[Day]:
         """Return the days on which anything changed, oldest first."""
-        return []
+        sums = dict.fromkeys(_COUNTED, 0)
+        found = []
+        with self._database.reading() as connection:
+            for row in connection.execute(sa.select(days).order_by(days.c.day)):
+                sums = {name: sums[name] + getattr(row, name) for name in _COUNTED}
+                found.append(Day(day=row.day, **sums))
+        return found
 
     def citing(self, records: Sequence[StoredRecord]) -> dict[int, list[int]]:
         """Return which other records came in bundles that say they cite these."""
-        del records
-        return {}
+        with self._database.reading() as connection:
+            return citing(connection, records)
 
-    def _rows_before(self, before: int | None, limit: int, source: str | None) -> Sequence[Any]:
+    def _newest(self, before: int | None, limit: int, source: str | None) -> Sequence[Any]:
         query = sa.select(records).order_by(records.c.id.desc()).limit(limit)
         if before is not None:
-            query = query.where(records.c.id < before)
+            query = query.where(records.c.id < min(before, _LARGEST))
         if source is not None:
             query = query.where(records.c.source_kind == source)
         with self._database.reading() as connection:
             return connection.execute(query).all()
 
-    def _with_words(self, rows: Sequence[Any]) -> list[Listed]:
-        standing = self._standing([row.id for row in rows])
-        return [_listed(row, standing.get(row.id, frozenset())) for row in rows]
-
-    def _standing(self, ids: list[int]) -> dict[int, set[str]]:
-        """Return the types of the events that stand, of those records that have any."""
-        query = sa.select(
-            events.c.record_id, series.c.id, series.c.event_type, series.c.withdraws
-        ).join(series, series.c.id == events.c.series_id)
+    def _among(self, ids: Sequence[int], source: str | None) -> Sequence[Any]:
+        """Return the rows of some records, of one kind or of all, newest first."""
+        query = sa.select(records).order_by(records.c.id.desc())
+        if source is not None:
+            query = query.where(records.c.source_kind == source)
         with self._database.reading() as connection:
-            found = connection.execute(
-                query.where(one_of(connection, events.c.record_id, ids))
-            ).all()
-        gone = {(record, withdraws) for record, _, _, withdraws in found if withdraws is not None}
-        standing: dict[int, set[str]] = {}
-        for record, number, event_type, withdraws in found:
-            if withdraws is None and (record, number) not in gone:
-                standing.setdefault(record, set()).add(event_type)
-        return standing
+            return connection.execute(query.where(one_of(connection, records.c.id, ids))).all()
+
+    def _with_words(self, rows: Sequence[Any]) -> list[Listed]:
+        with self._database.reading() as connection:
+            types = standing(connection, [row.id for row in rows])
+        return [_listed(row, bits_of(types.get(row.id, ()))) for row in rows]
+
+
+def _cut(found: Sequence[Listed], limit: int) -> Listing:
+    """Return the first rows; there is more behind them when there is one row more."""
+    rows = tuple(found[:limit])
+    return Listing(rows, rows[-1].id if len(found) > limit else None)
 
 
 def _check(limit: int, anchored: str | None, stored: str | None) -> None:
@@ -147,9 +154,7 @@ def name_of(digest: bytes, year: int | None) -> str:
     return record_id(digest) if year is None else pith_number(digest, f"{year:04d}")
 
 
-def _listed(row: Any, standing: Iterable[str]) -> Listed:
-    types = frozenset(standing)
-    anchored = "submitted" if SUBMITTED in types else "not anchored"
+def _listed(row: Any, bits: int) -> Listed:
     return Listed(
         id=row.id,
         name=name_of(row.digest, row.year),
@@ -159,8 +164,8 @@ def _listed(row: Any, standing: Iterable[str]) -> Listed:
         source_version=row.source_version,
         label=row.label,
         added_at=row.added_at,
-        anchored="anchored" if ANCHORED in types else anchored,
-        stored="stored" if types & {CAPTURED, ITEM_STORED} else "not stored",
+        anchored=anchored_word(bits),
+        stored=stored_word(bits),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from anchord.adapters.store.connection import Database, insert_many, insert_one
 from anchord.adapters.store.schema import batches, captures, events, series
+from anchord.adapters.store.standings import advance
 from anchord.core.event import ANCHORED, NO_CHAIN, chain_next
 from anchord.core.model import BatchState, NewSeries, Series, SignedRow
 from anchord.errors import FatalError, LedgerError, StoreBusyError
@@ -123,6 +124,7 @@ class Ledger:
                 for r in rows
             ]
             insert_many(connection, events, _COLUMNS, values)
+            advance(connection, [(r.seq, r.record_id, r.series_id) for r in rows])
 
     def of_record(self, record_id: int) -> list[SignedRow]:
         """Return a record's rows in ledger order."""

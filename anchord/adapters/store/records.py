@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from anchord.adapters.store import adoption
+from anchord.adapters.store.citations import keep_citations
 from anchord.adapters.store.connection import Database, insert_many, select_in
 from anchord.adapters.store.schema import batches, bodies, documents, records
+from anchord.adapters.store.standings import came_in
 from anchord.adapters.store.urls import keep_urls
 from anchord.core.model import Adoption, Document, Record, Scheme, StoredRecord
 from anchord.core.reference import prefix_range
@@ -53,6 +55,7 @@ class Records:
             fresh = [record for digest, record in by_digest.items() if digest not in ids]
             _complete(connection, [(ids[d], by_digest[d]) for d in incomplete])
             ids.update(_insert(connection, fresh, now))
+            came_in(connection, len(fresh), now)
             urls = _urls(items)
             if urls:
                 new = {ids[record.digest] for record in fresh}
@@ -241,6 +244,7 @@ def _keep_document(connection: sa.Connection, record_id: int, raw: bytes, now: i
     if connection.execute(sa.select(documents.c.id).where(same)).first() is None:
         row = {"record_id": record_id, "sha256": digest, "raw": raw, "added_at": now}
         connection.execute(sa.insert(documents).values(row))
+        keep_citations(connection, record_id, raw)
 
 
 def release(connection: sa.Connection, batch_id: int) -> None:

@@ -13,15 +13,16 @@ import sqlalchemy as sa
 
 from anchord.adapters.store.schema_audit import audit_shards
 from anchord.adapters.store.schema_exchange import outlet_rows, outlets, record_urls, sources
+from anchord.adapters.store.schema_face import citations, days, standings
 from anchord.adapters.store.schema_log import checkpoints, log_nodes, pulls, tokens
 from anchord.adapters.store.tables import Id, Moment, metadata, row_id
 
-REVISION = "0004"
+REVISION = "0005"
 """The migration this code needs; a store with another one is refused."""
 
 __all__ = [
-    "audit_shards", "checkpoints", "log_nodes", "metadata", "outlet_rows", "outlets", "pulls",
-    "record_urls", "sources", "tokens",
+    "audit_shards", "checkpoints", "citations", "days", "log_nodes", "metadata", "outlet_rows",
+    "outlets", "pulls", "record_urls", "sources", "standings", "tokens",
 ]  # fmt: skip
 """Tables that stand elsewhere, here with the others."""
 
@@ -44,6 +45,13 @@ records = sa.Table(
         "source_id",
         sqlite_where=sa.text("source_id IS NOT NULL"),
         postgresql_where=sa.text("source_id IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_records_kind",
+        "source_kind",
+        "id",
+        sqlite_where=sa.text("source_kind IS NOT NULL"),
+        postgresql_where=sa.text("source_kind IS NOT NULL"),
     ),
     sa.Index(
         "ix_records_waiting",

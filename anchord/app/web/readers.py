@@ -136,7 +136,8 @@ class Readers:
             if known is None:
                 store = SqlReadingStore(self._url, cache_kib=_CACHE_KIB)
                 store.begin()
-                return _Opened(number, file, store)
+                has_wal = _file_mark(self._path)[1:] == (0,)  # it may be by us that it has
+                return _Opened(number, (*file[:1], 0) if has_wal else file, store)
             if known.file == file and _begun(known.store):
                 return known
             # Another file has the name by now, the schema was migrated, or a server went away.

@@ -1,0 +1,200 @@
+"""What the ledger says of each record, a byte each, kept as the ledger grows.
+
+The bytes follow from the ledger: `rebuild` makes them from it, `advance` keeps them within the
+transaction that appends. Of many neighbours, as a batch has them, one row is written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sqlalchemy as sa
+
+from anchord.adapters.store.connection import insert_many, one_of
+from anchord.adapters.store.schema import days, events, records, series, standings
+from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+CHUNK = 4096
+"""Records a row."""
+IS_SUBMITTED, IS_ANCHORED, IS_STORED = 1, 2, 4
+_COMPLETE = IS_ANCHORED | IS_STORED
+_BITS = {
+    SUBMITTED: IS_SUBMITTED,
+    ANCHORED: IS_ANCHORED,
+    CAPTURED: IS_STORED,
+    ITEM_STORED: IS_STORED,
+}
+_DAY_S = 86_400
+_AT_ONCE = 10_000
+
+Row = tuple[int, int, int]
+"""Sequence number, record and series of a row of the ledger."""
+
+
+class _Kind(NamedTuple):
+    """What the rows of a series say."""
+
+    bit: int
+    day: int
+    withdraws: bool
+
+
+def advance(connection: sa.Connection, rows: Sequence[Row]) -> None:
+    """Note what rows say that were just appended, in their order."""
+    kinds = _kinds(connection, {number for _, _, number in rows})
+    if any(number not in kinds for _, _, number in rows):
+        rows = [row for row in rows if row[2] in kinds]  # damaged: an audit tells of it
+    states = _States(connection, {record // CHUNK for _, record, _ in rows})
+    for withdraws, run in groupby(rows, lambda row: kinds[row[2]].withdraws):
+        part = list(run)
+        if withdraws:
+            _withdraw(connection, states, part, kinds)
+        else:
+            for _, record, number in part:
+                kind = kinds[number]
+                states.put(record, states.get(record) | kind.bit, kind.day)
+    states.write()
+
+
+def came_in(connection: sa.Connection, count: int, now: int) -> None:
+    """Note that new records came."""
+    if count:
+        _add_days(connection, {now // _DAY_S: Counter(records=count)})
+
+
+def rebuild(connection: sa.Connection) -> None:
+    """Make all of it anew from records and ledger: some seconds for a million records."""
+    connection.execute(sa.delete(standings))
+    connection.execute(sa.delete(days))
+    day = sa.cast(records.c.added_at - records.c.added_at % _DAY_S, sa.BigInteger)
+    came = sa.select(day, sa.func.count()).group_by(day)
+    _add_days(
+        connection,
+        {moment // _DAY_S: Counter(records=count) for moment, count in connection.execute(came)},
+    )
+    for rows in _ledger(connection):
+        advance(connection, rows)
+
+
+def bits_of(types: Iterable[str]) -> int:
+    """Return the byte for types of events that stand."""
+    found = 0
+    for event_type in types:
+        found |= _BITS.get(event_type, 0)
+    return found
+
+
+def standing(
+    connection: sa.Connection, ids: Sequence[int], upto: int | None = None
+) -> dict[int, set[str]]:
+    """Return the types of the events that stand, of those records that have any.
+
+    Args:
+        connection: within a transaction.
+        ids: row ids of records.
+        upto: the last row of the ledger that counts; None: all do.
+    """
+    query = sa.select(
+        events.c.record_id, series.c.id, series.c.event_type, series.c.withdraws
+    ).join(series, series.c.id == events.c.series_id)
+    if upto is not None:
+        query = query.where(events.c.seq <= upto)
+    found: list[Any] = []
+    for start in range(0, len(ids), _AT_ONCE):
+        some = one_of(connection, events.c.record_id, ids[start : start + _AT_ONCE])
+        found += connection.execute(query.where(some)).all()
+    gone = {(record, withdraws) for record, _, _, withdraws in found if withdraws is not None}
+    stand: dict[int, set[str]] = {}
+    for record, number, event_type, withdraws in found:
+        if withdraws is None and (record, number) not in gone:
+            stand.setdefault(record, set()).add(event_type)
+    return stand
+
+
+class _States:
+    """The bytes of some chunks, and how they change."""
+
+    def __init__(self, connection: sa.Connection, chunks: Iterable[int]) -> None:
+        self._connection, numbers = connection, sorted(chunks)
+        query = sa.select(standings.c.chunk, standings.c.states)
+        rows = connection.execute(query.where(one_of(connection, standings.c.chunk, numbers)))
+        self._known = {chunk: bytes(states) for chunk, states in rows}
+        self._states = {chunk: bytearray(self._known.get(chunk, bytes(CHUNK))) for chunk in numbers}
+        self._days: dict[int, Counter[str]] = {}
+
+    def get(self, record: int) -> int:
+        return self._states[record // CHUNK][record % CHUNK]
+
+    def put(self, record: int, new: int, day: int) -> None:
+        chunk, place = self._states[record // CHUNK], record % CHUNK
+        old = chunk[place]
+        if new == old:
+            return
+        chunk[place] = new
+        change = self._days.setdefault(day, Counter())
+        for name, bits in (
+            ("anchored", IS_ANCHORED),
+            ("stored", IS_STORED),
+            ("complete", _COMPLETE),
+        ):
+            change[name] += (new & bits == bits) - (old & bits == bits)
+
+    def write(self) -> None:
+        fresh = []
+        for chunk, states in self._states.items():
+            if chunk not in self._known:
+                fresh.append((chunk, bytes(states)))
+            elif states != self._known[chunk]:
+                mine = sa.update(standings).where(standings.c.chunk == chunk)
+                self._connection.execute(mine.values(states=bytes(states)))
+        insert_many(self._connection, standings, ("chunk", "states"), fresh)
+        _add_days(self._connection, self._days)
+
+
+def _withdraw(
+    connection: sa.Connection, states: _States, rows: Sequence[Row], kinds: dict[int, _Kind]
+) -> None:
+    """Look what is left of records that something was taken back of."""
+    left = standing(connection, sorted({record for _, record, _ in rows}), rows[-1][0])
+    for _, record, number in rows:
+        states.put(record, bits_of(left.get(record, ())), kinds[number].day)
+
+
+def _kinds(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, _Kind]:
+    wanted, found = sorted(numbers), {}
+    query = sa.select(
+        series.c.id, series.c.event_type, series.c.created_at, series.c.withdraws.is_not(None)
+    )
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = one_of(connection, series.c.id, wanted[start : start + _AT_ONCE])
+        for number, event_type, at, withdraws in connection.execute(query.where(some)):
+            found[number] = _Kind(_BITS.get(event_type, 0), at // _DAY_S, bool(withdraws))
+    return found
+
+
+def _add_days(connection: sa.Connection, changes: dict[int, Counter[str]]) -> None:
+    for day, change in sorted(changes.items()):
+        mine = sa.update(days).where(days.c.day == day)
+        values = {column: days.c[column] + change[column] for column in _COLUMNS}
+        if not connection.execute(mine.values(values)).rowcount:
+            row = {column: change[column] for column in _COLUMNS}
+            connection.execute(sa.insert(days).values(day=day, **row))
+
+
+_COLUMNS = ("records", "anchored", "stored", "complete")
+
+
+def _ledger(connection: sa.Connection) -> Iterator[list[Row]]:
+    after = 0
+    query = sa.select(events.c.seq, events.c.record_id, events.c.series_id).order_by(events.c.seq)
+    while True:
+        found = connection.execute(query.where(events.c.seq > after).limit(_AT_ONCE)).all()
+        if not found:
+            return
+        yield [(row[0], row[1], row[2]) for row in found]
+        after = found[-1][0]
