@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from anchord.app.face.files import about_files, files_of
@@ -12,11 +11,7 @@ from anchord.engine.publishing import FRONT
 
 if TYPE_CHECKING:
     from anchord.app.face.site import Site
-    from anchord.app.wiring import App
     from anchord.core.record_view import RecordView
-    from anchord.engine.publishing_records import Cited
-
-_Citing = Callable[[Sequence[int]], Mapping[int, "Cited"]]
 
 
 class TreePages:
@@ -24,16 +19,11 @@ class TreePages:
 
     Args:
         site: where the tree is, and what it is called.
-        citing: returns who cites records, by row id.
     """
 
-    def __init__(self, site: Site, citing: _Citing) -> None:
-        self._site, self._citing = site, citing
+    def __init__(self, site: Site) -> None:
+        self._site = site
         self._tally = Tally()
-
-    def citing(self, records: Sequence[int]) -> Mapping[int, Cited]:
-        """Return who cites these records."""
-        return self._citing(records)
 
     def record(self, view: RecordView, moment: int) -> Iterator[tuple[str, bytes]]:
         """Yield the files of one record, as a server answers them."""
@@ -47,10 +37,3 @@ class TreePages:
     def front(self) -> Iterator[tuple[str, bytes]]:
         """Yield the first page; it has counted all records by now."""
         yield FRONT, front_page(self._tally, self._site)
-
-
-@contextlib.contextmanager
-def tree_pages(app: App, site: Site) -> Iterator[TreePages]:
-    """Give what makes the pages of a store's tree."""
-    del app
-    yield TreePages(site, lambda _records: {})

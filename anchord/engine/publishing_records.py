@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from anchord.core.canonical import canonical_bytes
 from anchord.core.mirror_manifest import WELL_KNOWN
-from anchord.core.record_view import Citing, RecordView
+from anchord.core.record_view import RecordView
 from anchord.core.trust import Keys
 from anchord.engine.audit.fast_proofs import ProofReader
+from anchord.engine.citing import Citations, CitedBy
 from anchord.engine.export import Item, all_bundles, all_ots, best_batch, record_bundle, stem_of
 from anchord.engine.publishing_about import NUMBERED, folder_of
 from anchord.engine.viewing import view_of
@@ -21,22 +22,16 @@ if TYPE_CHECKING:
 
 Files = Iterable[tuple[str, bytes]]
 """Path below the root, and bytes."""
-Cited = tuple[Sequence[Citing], int]
-"""The first citations of a record, and how many there are."""
 Progress = Callable[[str, int, int], None]
 Put = Callable[[str, bytes], None]
 Link = Callable[[str, str, bytes], None]
-_NOBODY: Cited = ((), 0)
+_NOBODY: CitedBy = ((), 0)
 _FACTS = ("bundle.json", "state.json")
 """A record's files that every tree has, with pages or without."""
 
 
 class Pages(Protocol):
     """What people and agents read beside the evidence. All of it follows from what is given."""
-
-    def citing(self, records: Sequence[int]) -> Mapping[int, Cited]:
-        """Return who cites these records, by row id; those that nobody cites may be left out."""
-        ...
 
     def record(self, view: RecordView, moment: int) -> Files:
         """Yield the files of one record; bundle and state among them are the ones that are there.
@@ -72,6 +67,7 @@ class RecordFiles:
         self._store, self._keyring, self._pages = store, keyring, pages
         self._anchored_only = anchored_only
         self._keys, self._proofs = Keys(keyring), ProofReader()
+        self._citations = Citations(self._keys)
         self.records = 0
         self.anchored = 0
 
@@ -86,7 +82,7 @@ class RecordFiles:
         """
         done = 0
         for group in self._groups():
-            cited = self._citing(group)
+            cited = self._cited(group)
             for item in group:
                 self._write(item, cited.get(item.record, _NOBODY), put, link)
             done += len(group)
@@ -102,12 +98,14 @@ class RecordFiles:
         groups = all_bundles(self._store, self._keyring, anchored_only=self._anchored_only)
         return groups if self._anchored_only else itertools.chain(groups, self._without_proof())
 
-    def _citing(self, group: Sequence[Item]) -> Mapping[int, Cited]:
+    def _cited(self, group: Sequence[Item]) -> Mapping[int, CitedBy]:
+        """Return who cites some records; evidence alone does not say it."""
         if self._pages is None or not group:
             return {}
-        return self._pages.citing([item.record for item in group])
+        found = self._store.lookup.records([item.record for item in group])
+        return self._citations.of(self._store, list(found.values()))
 
-    def _write(self, item: Item, cited: Cited, put: Put, link: Link) -> None:
+    def _write(self, item: Item, cited: CitedBy, put: Put, link: Link) -> None:
         view = view_of(item.data, self._keys, self._proofs, *cited)
         folder = folder_of(item.stem)
         put(f"{folder}/bundle.json", view.raw)

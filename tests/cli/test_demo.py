@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import re
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 from opentimestamps.core.notary import BitcoinBlockHeaderAttestation
 from opentimestamps.core.serialize import BytesDeserializationContext
 from opentimestamps.core.timestamp import DetachedTimestampFile
 from support.running import anchord
+from support.serving import eventually
 
 
 def test_the_demo_anchors_and_verifies_the_four_seed_records(tmp_path: Path) -> None:
@@ -85,3 +89,25 @@ def test_the_demo_says_that_it_is_not_bitcoin_and_keeps_nothing() -> None:
     assert "4 of 4 proofs verified, 4 of 4 records stored" in done.stdout
     assert "Sandbox, not Bitcoin." in done.stdout
     assert "sandbox, not Bitcoin" in done.stderr
+
+
+def test_the_demo_shows_its_records_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "anchord", "demo", "--dir", str(tmp_path), "--serve"]
+    log = tmp_path.with_suffix(".log")
+    with (
+        log.open("w") as err,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True) as demo,
+    ):
+        try:
+            assert demo.stdout is not None
+            lines = iter(demo.stdout.readline, "")
+            told = (re.match(r"Look at the records: (http://[0-9.:]+/)", line) for line in lines)
+            address = next(found[1] for found in told if found)
+            eventually(lambda: "anchord serves" in log.read_text("utf-8"))
+            for path in ("", "pith/LOHGU5AX7BHMWC5MXWWMKZIY2K", "index.json"):
+                with urllib.request.urlopen(address + path, timeout=30) as answer:
+                    assert answer.status == 200
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(30) == 0
+        finally:
+            demo.kill()

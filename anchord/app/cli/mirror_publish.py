@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +102,7 @@ def _publish(
     on_progress: Callable[[str, int, int], None], *, pages: bool, anchored_only: bool, force: bool,
 ) -> Published:  # fmt: skip
     from anchord.adapters.outputs.tree import TreeOutput
-    from anchord.app.tree_pages import tree_pages
+    from anchord.app.tree_pages import TreePages
     from anchord.core.merge import MERGE_VERSION
     from anchord.engine.publishing import PublishOptions, publish
 
@@ -117,13 +116,10 @@ def _publish(
         anchored_only=anchored_only,
         expected=app.store.records.waiting()[0] + sum(app.store.counts.by_state().values()),
     )
-    with (
-        TreeOutput(folder, force=force, private=_private(app)) as sink,
-        tree_pages(app, site) if pages else contextlib.nullcontext() as made,
-    ):
+    with TreeOutput(folder, force=force, private=_private(app)) as sink:
         return publish(
             app.store, app.keyring, app.signer, sink, options,
-            app.clock.now(), on_progress, made,
+            app.clock.now(), on_progress, TreePages(site) if pages else None,
         )  # fmt: skip
 
 
