@@ -70,14 +70,14 @@ class Board:
         """Return the newest figures; begin to read new ones when they are due.
 
         Args:
-            patience_s: how long to wait for the first ones; later ones are never waited for.
+            patience_s: how long to wait while there are none; newer ones are never waited for.
         """
         with self._lock:
             if self._thread is None and self._clock() >= self._again_at:
                 self._thread = threading.Thread(target=self._read, name="figures", daemon=True)
                 self._thread.start()
             thread, figures = self._thread, self._figures
-        if figures.number or thread is None:
+        if figures.reading.measured is not None or thread is None:
             return figures
         thread.join(patience_s)
         return self._figures
@@ -108,9 +108,12 @@ class Board:
             workers = self._workers()
             changed = reading.tip != last.reading.tip or workers != last.workers
             return msgspec.structs.replace(
-                last, number=last.number + changed, reading=reading, workers=workers
+                last,
+                number=_after(last) if changed else last.number,
+                reading=reading,
+                workers=workers,
             )
-        figures = self._whole(last.number + 1)
+        figures = self._whole(_after(last))
         self._mark = mark
         return figures
 
@@ -145,7 +148,7 @@ class Board:
             msgspec.structs.replace(last.reading, error=error) if busy else Reading(error=error)
         )
         kept = last if busy else Figures()
-        return msgspec.structs.replace(kept, number=last.number + 1, reading=reading)
+        return msgspec.structs.replace(kept, number=_after(last), reading=reading)
 
     def _say(self, words: str) -> None:
         """Log what is in the way when that changes; pages say only that something is."""
@@ -153,3 +156,8 @@ class Board:
             level = logging.WARNING if words else logging.INFO
             tell(level, "figures", f"no numbers: {words}" if words else "numbers again")
         self._said = words
+
+
+def _after(last: Figures) -> int:
+    """Return the number of the next figures; another process begins with another one."""
+    return last.number + 1 if last.number else int(time.time())

@@ -14,7 +14,7 @@ from anchord.app.metrics.filling import earliest, unstored_since
 from anchord.app.report.contents import day, moment, plain
 from anchord.app.thresholds import age_words, counted, percent_words
 from anchord.app.web.parked import count_parked
-from anchord.app.web.parties import Group, ago, groups
+from anchord.app.web.parties import Group, ago, groups, when
 from anchord.core.model import BatchState
 from anchord.ports.face import Day
 
@@ -104,7 +104,7 @@ def overview(config: Config, figures: Figures, now: int) -> Overview | None:
         as_of=moment(int(reading.known_at or now)),
         network="" if network == _MAINNET else network,
         trouble="" if reading.error is None else "The store is busy: these numbers are of before.",
-        alerts=tuple(map(plain, storage.alerts(list(found.lanes)))),
+        alerts=tuple(plain(one).rstrip(": ") for one in storage.alerts(list(found.lanes))),
         parked=count_parked(figures.parked),
         records=days[-1].records if days else 0,
         facets=tuple(_facets(config, found, days, now)),
@@ -236,8 +236,8 @@ def _last(reading: Reading, found: Measured, now: int) -> Iterator[Row]:
     answered = max((one.last_ok_at or 0 for one in found.calendars), default=0) or None
     yield _dated("Last answer of a calendar", answered, now, "")
     if found.next_moment is not None:
-        soon = "next pass" if found.next_moment <= now else moment(found.next_moment)
-        yield Row(name="Next question to a calendar", value=soon)
+        soon = "next pass" if found.next_moment <= now else when(found.next_moment)
+        yield Row(name="Next look for Bitcoin", value=soon)
     if reading.size is not None:
         yield Row(name="Size of the store", value=_bytes(sum(reading.size)))
 
@@ -245,7 +245,7 @@ def _last(reading: Reading, found: Measured, now: int) -> Iterator[Row]:
 def _dated(name: str, at: int | None, now: int, words: str) -> Row:
     if at is None:
         return Row(name=name, value="none yet", words=words)
-    return Row(name=name, value=ago(at, now), words=", ".join(filter(None, [moment(at), words])))
+    return Row(name=name, value=ago(at, now), words=", ".join(filter(None, [when(at), words])))
 
 
 def _bytes(count: int) -> str:

@@ -29,6 +29,7 @@ _LONG_BATCH = 10_000_000
 """From here on `anchord retry` wants the word `batch:` before a number."""
 _ARCHIVE = "anchord retry --archive"
 _LONGEST_COMMAND = 500
+_LONGEST_NAME = 200
 
 
 class Parked(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def _lanes(lanes: Sequence[Lane]) -> Kind:
         Parked(
             name=plain(lane_words(lane.name)),
             about="nothing more is sent this way",
-            reason=plain(lane.alert or code_words(lane.code, lane.note)),
+            reason=_why(lane.code, lane.alert or lane.note),
             command=_ARCHIVE,
         )
         for lane in stopped[:SHOWN]
@@ -127,7 +128,7 @@ def _capture(capture: Capture) -> Parked:
     tried = f", tried {counted(capture.attempts, 'time')}" if capture.attempts else ""
     role = "the record's page" if capture.role == "source" else "another page of the record"
     return Parked(
-        name=plain(capture.url),
+        name=_short(capture.url),
         about=role + tried,
         reason=_why(capture.code, capture.note),
         command=_retry(capture.url),
@@ -146,7 +147,7 @@ def _files(store: SqlReadingStore, measured: Measured) -> Kind:
 def _file(file: ItemFile) -> Parked:
     name = f"{file.identifier}/{file.name}"
     return Parked(
-        name=plain(name),
+        name=_short(name),
         about=counted(file.members, "bundle") if file.members else "",
         reason=_why(file.code, file.note),
         command=_retry(name),
@@ -179,6 +180,11 @@ def _deliveries(store: SqlReadingStore, measured: Measured) -> Iterator[Kind]:
 
 def _why(code: str | None, note: str | None) -> str:
     return plain(code_words(code, note)) or "no reason was written down"
+
+
+def _short(name: str) -> str:
+    whole = plain(name)
+    return whole if len(whole) <= _LONGEST_NAME else whole[: _LONGEST_NAME - 1] + "…"
 
 
 def _retry(name: str) -> str:

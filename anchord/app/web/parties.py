@@ -36,6 +36,8 @@ _NOTES = frozenset({"claims", "marks"})
 _OLD_HEADER_S = 6 * 3600
 """As in `config/alerts.yml`: headers this old while paths are to be confirmed are not synced."""
 _BAD_FAILURES = 3
+_LAST = 253_402_300_799
+"""9999-12-31T23:59:59Z: later ones have no name."""
 
 
 class Party(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,11 @@ def ago(at: int, now: int) -> str:
     return f"{age_words(max(now - at, 0))} ago"
 
 
+def when(at: int) -> str:
+    """Return a moment for people; what a clock far ahead wrote is no reason for no page."""
+    return moment(min(at, _LAST))
+
+
 def _calendars(config: Config, found: Measured, now: int) -> Iterator[Party]:
     known = {one.url: one for one in found.calendars}
     for url in (one.url for one in config.anchoring.calendars):
@@ -124,7 +131,7 @@ def _headers(config: Config, found: Measured, tip: Tip | None, now: int) -> Iter
             words = "asked whenever a path is checked; all that answer must agree"
             yield Party(name=name, tone=IDLE, state="asked at need", words=words)
         elif tip is None:
-            words = "run `anchord headers sync`"
+            words = "run anchord headers sync"
             yield Party(name="own header file", tone=BAD, state="no headers", words=words)
         else:
             awaited = found.records.get(BatchState.ATTESTED.value, 0) > 0
@@ -136,7 +143,7 @@ def _tip(tip: Tip, now: int, *, late: bool) -> Party:
         name="own header file",
         tone=WAIT if late else GOOD,
         state=f"block {tip.height:,}",
-        words=f"of {moment(tip.time)}, {ago(tip.time, now)}"
+        words=f"of {when(tip.time)}, {ago(tip.time, now)}"
         + (": not synced lately" if late else ""),
     )
 
@@ -188,7 +195,7 @@ def _lane(lane: Lane, now: int) -> Party:
     if lane.stopped:
         return Party(name=name, tone=BAD, state="stopped", words=why)
     if lane.until is not None and lane.until > now:
-        words = "; ".join(filter(None, [f"until {moment(lane.until)}", why]))
+        words = "; ".join(filter(None, [f"until {when(lane.until)}", why]))
         return Party(name=name, tone=WAIT, state="pauses", words=words)
     used = used_on(lane, now)
     words = f"{counted(used, 'call')} today" if used else "no call today"
@@ -206,7 +213,7 @@ def _sources(config: Config, found: Measured, now: int) -> Iterator[Party]:
         last = "never read" if row.last_ok_at is None else f"read {ago(row.last_ok_at, now)}"
         words = f"{taken}; {last}"
         if row.failures:
-            yield _failing(name, row.failures, f"{words}; `anchord sources` says why")
+            yield _failing(name, row.failures, f"{words}; anchord sources says why")
         else:
             yield Party(name=plain(name), tone=GOOD, state="read", words=words)
 
@@ -223,7 +230,7 @@ def _outlets(config: Config, found: Measured, now: int) -> Iterator[Party]:
         words += "" if row.last_ok_at is None else f", the last {ago(row.last_ok_at, now)}"
         words += f"; {counted(parked, 'event')} parked" if parked else ""
         if row.failures:
-            yield _failing(name, row.failures, f"{words}; `anchord outlets` says why")
+            yield _failing(name, row.failures, f"{words}; anchord outlets says why")
         else:
             state = f"{counted(behind, 'event')} behind" if behind else "up to date"
             tone = WAIT if behind or parked else GOOD

@@ -106,7 +106,8 @@ class Feed:
             self._task = asyncio.get_running_loop().create_task(self._look())
 
     async def _look(self) -> None:
-        mark, figures = await _asked(self._face.readers.mark), 0
+        mark = await _asked(self._face.readers.mark)
+        figures = self._board.latest(0).number
         while self._streams:
             await asyncio.sleep(self._every_s)
             now = await _asked(self._face.readers.mark)

@@ -1,6 +1,4 @@
 // Nothing on a page needs this. It shows new events as they are signed, and numbers as they change.
-"use strict";
-
 const AGAIN_MS = 60000;
 const list = document.querySelector("[data-events]");
 const said = document.querySelector("#live");
