@@ -125,7 +125,7 @@ def _source(record: dict[str, Any]) -> dict[str, Any] | None:
 
 def _citing(one: Citing) -> dict[str, Any]:
     return {
-        "name": one.name,
+        "name": shown(one.name, 80),
         "href": record_address(one.name, ROOT),
         "relation": relation_words(one.relation),
         "at": moment(one.created_at),
