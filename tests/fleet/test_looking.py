@@ -17,6 +17,7 @@ from support.passes import bare
 from support.workplace import run
 
 from anchord.app.config import load
+from anchord.app.fleet import sessions
 from anchord.app.fleet.duties import LOOK, STORING, duties, names
 from anchord.app.fleet.looking import Looking
 from anchord.app.fleet.queue import make_queue, task_name
@@ -86,6 +87,23 @@ def test_a_look_that_fails_finds_nothing_and_ends_nothing(work: Work, error: Exc
     assert work.look(Looking()) == ALL
 
 
+def test_connections_are_kept_from_duty_to_duty_and_given_back_when_idle(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = Looking()
+    work.look(looking)
+    work.look(looking)
+    [(session, _)] = work._sessions._idle
+    pool = session.app.store._engine.pool
+    work.rest()
+    assert pool.checkedin() > 0  # type: ignore[attr-defined]
+    monkeypatch.setattr(sessions, "KEPT_S", -1.0)
+    work.rest()
+    assert session.app.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+    work.look(looking)
+    assert [kept for kept, _ in work._sessions._idle] == [session]
+
+
 def test_a_duty_that_is_paused_here_is_asked_for_until_it_goes_on(work: Work) -> None:
     def failing() -> None:
         raise ConfigError("the key is locked")
@@ -110,8 +128,11 @@ def test_a_worker_for_one_duty_looks_for_it_and_an_idle_one_runs_no_stage(
 ) -> None:
     journal = tmp_path / "journal"
 
-    def begun() -> int:
-        return journal.read_text("utf-8").count("begin")
+    def quiet() -> bool:
+        """Tell whether no stage begins while several looks pass."""
+        before = journal.read_text("utf-8").count("begin")
+        time.sleep(3)
+        return journal.read_text("utf-8").count("begin") == before
 
     with contextlib.ExitStack() as stack:
         worker = stack.enter_context(Worker(config, journal, "--queue", "seal"))
@@ -120,8 +141,5 @@ def test_a_worker_for_one_duty_looks_for_it_and_an_idle_one_runs_no_stage(
             for n in range(2):
                 app.store.add(bare(1, f"record {n}"), int(time.time()))
                 eventually(lambda: app.store.records.waiting()[0] == 0)
-        time.sleep(1)  # a look that began before the last record was sealed
-        before = begun()
-        time.sleep(3)
-        assert begun() == before
+        eventually(quiet)
         assert worker.stopped() == 0

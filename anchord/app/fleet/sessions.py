@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from anchord.app.service.session import Session
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120.0
 """How long a stage waits for its turn to write; another one may be checking headers meanwhile."""
+KEPT_S = 2.0
+"""How long connections are kept that nobody uses: to open them takes as long as a short duty, and
+duties come in a row. A server has sessions for so many, so they are not kept for longer."""
 
 
 class Sessions:
@@ -31,7 +35,8 @@ class Sessions:
     def __init__(self, loaded: Loaded, on_progress: Callable[[str, int, int], None]) -> None:
         self.loaded = loaded
         self._on_progress = on_progress
-        self._idle: list[Session] = []
+        self._idle: list[tuple[Session, float | None]] = []
+        """Each with when it was used, as long as it may have connections."""
         self._lock = threading.Lock()
         self._over = False
 
@@ -58,19 +63,27 @@ class Sessions:
         """Return an idle one; those that hold keys of before go."""
         while True:
             with self._lock:
-                session = self._idle.pop() if self._idle else None
+                session = self._idle.pop()[0] if self._idle else None
             if session is None or not session.keys_changed():
                 return session
             session.close()
 
     def _take_back(self, session: Session) -> None:
-        session.app.store.rest()  # a server has sessions for so many; the next duty opens its own
         with self._lock:
             kept = not self._over and session.app.loaded is self.loaded
             if kept:
-                self._idle.append(session)
+                self._idle.append((session, time.monotonic()))
         if not kept:
             session.close()
+
+    def rest(self) -> None:
+        """Let go of connections that nobody used for `KEPT_S`."""
+        since = time.monotonic() - KEPT_S
+        with self._lock:  # nobody is lent one that is being disconnected
+            for place, (session, used_at) in enumerate(self._idle):
+                if used_at is not None and used_at < since:
+                    session.app.store.rest()
+                    self._idle[place] = (session, None)
 
     def renew(self, loaded: Loaded) -> None:
         """Go on with another configuration; what is lent ends with the old one.
@@ -81,7 +94,7 @@ class Sessions:
         Session(loaded, self._on_progress).close()
         with self._lock:
             old, self._idle, self.loaded = self._idle, [], loaded
-        for session in old:
+        for session, _ in old:
             session.close()
 
     def close(self) -> None:
@@ -89,5 +102,5 @@ class Sessions:
         with self._lock:
             self._over = True
             old, self._idle = self._idle, []
-        for session in old:
+        for session, _ in old:
             session.close()

@@ -266,6 +266,10 @@ class Work:
         """Return how long one call of the configured services may take, seconds."""
         return longest_timeout(self.config)
 
+    def rest(self) -> None:
+        """Let go of connections that are not used; called now and then, on any thread."""
+        self._sessions.rest()
+
     def close(self) -> None:
         """Let go of everything."""
         self._sessions.close()
