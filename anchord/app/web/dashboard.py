@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from anchord.app.face.rendering import render
 from anchord.app.report.contents import moment
 from anchord.app.web import overview
+from anchord.app.web.answers import PAGE_HEADERS
 from anchord.app.web.audit_page import AuditPage
 from anchord.app.web.figures import RECENT, Board
 from anchord.app.web.happenings import happening
+from anchord.app.web.problems import Problem
 from anchord.app.web.stream import MOST_STREAMS, Feed, Stream
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 5.0
 """How long the first reader waits for numbers; later ones never do."""
 _FRESH = {"cache-control": "no-store"}
+_HEADERS = {**PAGE_HEADERS, **_FRESH}
 _LAST_ID = "last-event-id"
 _LONGEST_ID = 18
 """Digits; a ledger's sequence numbers have 64 bits."""
@@ -88,20 +91,20 @@ class Pages:
     async def stream(self, request: Request) -> Response:
         """Answer with events as they come, from where the reader was."""
         if self._feed.full:
-            words = f"{MOST_STREAMS} readers follow the events already: try again in a minute\n"
-            return PlainTextResponse(words, 503, headers={**_FRESH, "retry-after": "60"})
+            words = f"{MOST_STREAMS} readers follow the events already: try again in a minute"
+            raise Problem(503, words, {"retry-after": "60"})
         return Stream(self._feed.messages(_last_seen(request.headers, request.query_params)))
 
     def audit(self, _request: Request) -> Response:
         """Answer the newest audit that the operator shows."""
         page, status = self._audit.answer()
-        return HTMLResponse(page, status, headers=_FRESH)
+        return HTMLResponse(page, status, headers=_HEADERS)
 
     def audit_json(self, _request: Request) -> Response:
         """Answer the report as it lies there."""
         path = self._audit.path
         if path is None or not path.is_file():
-            return PlainTextResponse("there is no report\n", 404, headers=_FRESH)
+            raise Problem(404, "there is no report: the operator names one in web.audit_report")
         return FileResponse(path, media_type="application/json", headers=_FRESH)
 
     def _page(self, template: str, figures: Figures, **values: object) -> Response:
@@ -110,7 +113,7 @@ class Pages:
         if missing:
             trouble = _UNREADABLE if figures.number else _READING
         page = render(template, root="", site=self._face.site, trouble=trouble, **values)
-        return HTMLResponse(page, 503 if missing else 200, headers=_FRESH)
+        return HTMLResponse(page, 503 if missing else 200, headers=_HEADERS)
 
 
 def _told(figures: Figures) -> list[object]:
