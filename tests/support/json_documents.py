@@ -157,6 +157,7 @@ class Story:
     def _read(self) -> None:
         out = str(self.folder / "out")
         self.tell("show", "2507.00001v1", "--full")
+        self.tell("open", "2507.00001v1")
         self.tell("show", "2507.00001", code=1)
         self.tell("show", bytes(32).hex())
         self.tell("verify", "2507.00001v1")

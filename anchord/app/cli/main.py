@@ -29,6 +29,7 @@ COMMANDS = {
     "worker": "Share a PostgreSQL store's work with other workers.",
     "status": "Show counts, what waits and why, and the services' health.",
     "show": "Show one record and its receipts, by any of its names.",
+    "open": "Print the address of a record's page, or open it.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
     "serve": "Serve a published tree over HTTP, to be read.",
     "audit": "Derive every claim again, and report: store, tree or bundles.",

@@ -25,14 +25,20 @@ _SHOWN = 20
 
 @click.command(short_help="Show counts, what waits and why, and the services' health.")
 @click.option("--online", is_flag=True, help="Ask the header sources for their newest block.")
+@click.option("--watch", "watched", is_flag=True, help="Stay, and show it anew as it changes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
-def command(config_path: str | None, online: bool, as_json: bool) -> None:
+def command(config_path: str | None, online: bool, watched: bool, as_json: bool) -> None:
     """Show where the records stand, and what anchord waits for.
 
     Without --online no connection is opened, and the Internet Archive is never asked: that does
     `anchord archive check`. Nothing is written.
     """
+    if watched:
+        if online or as_json:
+            raise click.UsageError("--watch goes with neither --online nor --json")
+        _watch(config_path)
+        return
     with open_app(config_path) as app:
         document = describe(app, online=online)
         _warn(app)
@@ -44,6 +50,27 @@ def command(config_path: str | None, online: bool, as_json: bool) -> None:
         out.print(printable(line), markup=False, style="bold red")
     for line in _lines(document):
         out.print(printable(line), markup=False)
+
+
+def _watch(config_path: str | None) -> None:
+    from anchord.adapters.store.measures import Changes
+    from anchord.app.cli.status_watch import check_terminal, watch
+
+    check_terminal()
+    with open_app(config_path) as app:
+        changes = Changes(store_url(app.loaded))
+        try:
+            watch(console(), changes.mark, lambda: _frame(app))
+        finally:
+            changes.close()
+
+
+def _frame(app: App) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return all there is to be seen, and its lines with their styles."""
+    document = describe(app, online=False)
+    alerts = storage.alert_lines(document["stored"])
+    lines = [(printable(line), "bold red") for line in alerts]
+    return document, [*lines, *((printable(line), "") for line in _lines(document))]
 
 
 def _warn(app: App) -> None:
