@@ -11,6 +11,9 @@ Each record is named by the SHA-256 of its canonical bytes. Its folder holds
   state.json    what these events come to, once those that do not hold are left out
   proof.ots     the OpenTimestamps proof of its SHA-256, where there is one
 
+and, where pages were published, what shows the same to people (index.html, badge.svg) and programs
+(events.json, graph.json, and <folder>.json beside the folder). index.html is where to begin.
+
 Records with a Pith Number are in pith/<the 26 letters of the number>/, all others in
 record/<sha256>/. The mirror manifest is pith-mirrors.json.
 
