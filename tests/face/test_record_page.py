@@ -157,7 +157,7 @@ def test_what_fell_is_shown_as_fallen_and_why():
 def test_citations_stand_under_their_relations_and_all_events_under_their_verdicts():
     view = rich()
     words = seen(view).words
-    assert "This record extends" in words
+    assert "This record extends doi:10.1000/182" in words
     state = view.state
     assert f"Invalid ({state['invalid_event_count']})" in words
     assert f"Not verified ({state['unverified_event_count']})" in words

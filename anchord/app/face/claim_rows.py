@@ -92,10 +92,15 @@ def _work(one: MergedEvent, fates: Fates, root: str) -> Entry:
     elif payload.get("cited"):
         word = f"This record {dashed(word)}"
     names = list(_names(work))
-    head = shown(work["title"]) if work.get("title") else names[0].text
+    head = shown(work["title"]) if work.get("title") else _headed(names[0])
     facts = names if work.get("title") else names[1:]
     return entry(one, fates, head, facts, href=work_address(work, root),
                  group=relation_words(word))  # fmt: skip
+
+
+def _headed(name: Fact) -> str:
+    """Return a name that says by itself what kind of name it is."""
+    return {"DOI": "doi:", "arXiv": "arXiv:"}.get(name.name, "") + name.text
 
 
 def _names(work: dict[str, Any]) -> Iterator[Fact]:
