@@ -30,6 +30,7 @@ from anchord.adapters.store.records import Records
 from anchord.adapters.store.sql import SqlStore
 from anchord.core.model import SignedRow
 from anchord.engine.ledger import read_event
+from support.check_standings import check_standings
 from support.ots_oracle import read_file
 from support.parties import FakeChain, FakeSigner
 
@@ -75,6 +76,7 @@ def check_ledger(
         step: read every how many-th event only; all rows are chained anyway.
     """
     with _at_one_moment(store) as seen:
+        check_standings(seen.all)
         return _judged(seen, chain, signers, records, step)
 
 
