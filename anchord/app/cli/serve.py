@@ -1,4 +1,4 @@
-"""`anchord serve`: what is published, over HTTP, in the foreground."""
+"""`anchord serve`: records and what is published, over HTTP, in the foreground."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NEEDED = ("starlette", "uvicorn")
 
 
-@click.command(short_help="Serve a published tree over HTTP, to be read.")
+@click.command(short_help="Serve records and a published tree over HTTP, to be read.")
 @click.option("--bind", metavar="ADDRESS:PORT", help="Where to answer (default: web.bind).")
 @click.option(
     "--tree",
@@ -36,11 +36,13 @@ _NEEDED = ("starlette", "uvicorn")
 )
 @click.pass_obj
 def command(config_path: str | None, bind: str | None, tree: Path | None, log_format: str) -> int:
-    """Serve a published tree over HTTP, until told to stop. Nothing is ever written.
+    """Serve records and a published tree over HTTP, until told to stop. Nothing is ever written.
 
-    `/healthz` says that the process lives, `/readyz` whether store and tree can be read, `/metrics`
-    what monitoring wants, where `web.metrics` is on. All else are the files of the tree, as they
-    lie there. It stays in the foreground and logs to stderr; SIGTERM stops it.
+    `/` shows how complete the store is, `/records` lists and finds records, each has its page and
+    documents below `/pith/` or `/record/`, and `/openapi.json` tells the rest. `web.records` turns
+    all of that off. `/healthz` says that the process lives, `/readyz` whether store and tree can be
+    read, `/metrics` what monitoring wants, where `web.metrics` is on. All else are the files of the
+    tree, as they lie there. It stays in the foreground and logs to stderr; SIGTERM stops it.
 
     Exit code: 0 stopped by a signal, 2 the configuration cannot be used.
     """

@@ -12,13 +12,13 @@ from typing import Any
 from anchord import __version__
 from anchord.app.face.schemas import components
 from anchord.app.face.site import Site
+from anchord.ports.face import ANCHORED_WORDS, STORED_WORDS
 
 MOST_ROWS, ROWS = 200, 50
 """Records of one page of a list: most, and unless asked otherwise."""
 LONGEST_REFERENCE = 500
-ANCHORED = ("anchored", "submitted", "not anchored")
-STORED = ("stored", "not stored")
-"""The words of the strip, by which lists are filtered."""
+ANY = "any"
+"""In place of a word of the strip by which a list is filtered: all."""
 _NUMBERED = {"type": "string", "pattern": "^[A-Z2-7]{26}$", "minLength": 26, "maxLength": 26}
 _UNNUMBERED = {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64}
 
@@ -105,12 +105,12 @@ def _record_paths(
 def _list_paths() -> dict[str, dict[str, Any]]:
     asked = [
         _in_query("q", {"type": "string", "maxLength": LONGEST_REFERENCE}, "A name, as in lookup"),
-        _in_query("anchored", {"enum": ["", *ANCHORED]}, "Only with this word; empty: all"),
-        _in_query("stored", {"enum": ["", *STORED]}, "Only with this word; empty: all"),
+        _in_query("anchored", {"enum": [ANY, *ANCHORED_WORDS]}, "Only with this word"),
+        _in_query("stored", {"enum": [ANY, *STORED_WORDS]}, "Only with this word"),
         _in_query("source", {"type": "string", "maxLength": 256,
                              "pattern": "^[^\\x00-\\x1f\\x7f]*$"}, "Only of this kind of source"),
-        _in_query("cursor", {"type": "string", "pattern": "^[0-9]{0,18}$", "maxLength": 18},
-                  "Where to go on, from `next`; empty: at the newest"),
+        _in_query("cursor", {"type": "string", "pattern": "^[0-9]{1,18}$", "maxLength": 18},
+                  "Where to go on, from `next`; without it, at the newest"),
         _in_query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS,
                             "default": ROWS}, "Most records of one answer"),
     ]  # fmt: skip

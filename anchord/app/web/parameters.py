@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anchord.app.face.openapi import ANY
 from anchord.app.web.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.requests import Request
+
+_LONGEST_WORD = 100
 
 
 def text_of(request: Request, name: str, longest: int) -> str:
@@ -28,15 +31,17 @@ def text_of(request: Request, name: str, longest: int) -> str:
 
 
 def word_of(request: Request, name: str, allowed: Sequence[str]) -> str | None:
-    """Return one of the allowed words; None when nothing is asked.
+    """Return one of the allowed words; None when nothing or "any" is asked.
 
     Raises:
         Problem: another word.
     """
-    text = text_of(request, name, 100)
-    if text and text not in allowed:
-        raise Problem(400, f"{name}: expected one of {', '.join(allowed)}, got {text!r:.60}")
-    return text or None
+    if name not in request.query_params:
+        return None
+    text = text_of(request, name, _LONGEST_WORD)
+    if text not in (ANY, *allowed):
+        raise Problem(400, f"{name}: expected {ANY}, {', '.join(allowed)}, got {text!r:.60}")
+    return None if text == ANY else text
 
 
 def number_of(request: Request, name: str, lowest: int, highest: int) -> int | None:
@@ -45,9 +50,9 @@ def number_of(request: Request, name: str, lowest: int, highest: int) -> int | N
     Raises:
         Problem: no number between `lowest` and `highest`.
     """
-    text = text_of(request, name, 20)
-    if not text:
+    if name not in request.query_params:
         return None
+    text = text_of(request, name, _LONGEST_WORD)
     if not (text.isascii() and text.isdigit()) or not lowest <= int(text) <= highest:
         raise Problem(
             400, f"{name}: expected a whole number from {lowest} to {highest:,}, got {text!r:.40}"
