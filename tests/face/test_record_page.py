@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -221,14 +220,3 @@ def test_only_a_site_with_an_address_names_it():
 
 def test_a_page_is_the_same_whenever_it_is_made():
     assert page(rich(), THERE) == page(rich(), THERE)
-
-
-def test_a_page_is_quick():
-    view = of_events(*(VALID[name] for name in ("anchored", "submitted", "capture", "item")))
-    page(view, HERE)
-    took = []
-    for _ in range(50):
-        started = time.perf_counter()
-        page(view, HERE)
-        took.append(time.perf_counter() - started)
-    assert min(took) < 0.003

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SAFE_INTEGER = 2**53
 """jq keeps numbers as doubles."""
 _LAW = "json.dumps({}, sort_keys=True, separators=(',',':'), ensure_ascii=False).encode()"
-_ASK = "BASE=${BASE:?set BASE to the address of this site, such as BASE=http://127.0.0.1:8080}"
+_BASE = "BASE=${{BASE:-{}}}  # the address of this site"
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def recipe(bundle: Bundle, site: Site) -> Recipe | None:
     record = parse(bundle.canonical)
     expected = bundle.digest.hex()
     pick, needs, code = _code(record, expected)
-    lines = [] if site.base_url is not None else [_ASK]
+    lines = [] if site.base_url is not None else [_BASE.format(site.local_url)]
     lines += [
         f"curl -sH 'Accept: application/ld+json' {_address(bundle, site)} \\",
         *([pick] if pick else []),

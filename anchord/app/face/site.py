@@ -17,6 +17,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     whatever needs an absolute address is left out or goes by files."""
     name: str = "anchord"
     """Of the registry or mirror, for titles."""
+    local_url: str = "http://127.0.0.1:8080"
+    """Where `anchord serve` answers on its own machine: what a shell is told to ask while there is
+    no `base_url`."""
 
 
 ROOT = "../../"

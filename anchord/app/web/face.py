@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from anchord.app.face.site import Site
+from anchord.app.metrics.address import host_and_port
 
 if TYPE_CHECKING:
     from anchord.app.config import Loaded
@@ -25,4 +27,9 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
 def site_of(loaded: Loaded) -> Site:
     """Return where a configuration says that its pages are, and what they are called."""
     web = loaded.config.web
-    return Site(base_url=web.base_url.rstrip("/") or None, name=web.name)
+    base_url = web.base_url.rstrip("/") or None
+    host, port = host_and_port(web.bind, "web.bind")
+    if port == 0 or not ipaddress.ip_address(host).is_loopback:
+        return Site(base_url=base_url, name=web.name)
+    host = f"[{host}]" if ":" in host else host
+    return Site(base_url=base_url, name=web.name, local_url=f"http://{host}:{port}")

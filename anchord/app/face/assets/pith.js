@@ -6,6 +6,13 @@ said.className = "hidden";
 said.setAttribute("role", "status");
 document.body.append(said);
 
+if (location.protocol.startsWith("http")) {
+  // A page without an address of its own is read at one, and that is what a shell should ask.
+  for (const code of document.querySelectorAll("pre code")) {
+    code.textContent = code.textContent.replace(/^(BASE=\$\{BASE:-)[^}]*\}/, `$1${location.origin}}`);
+  }
+}
+
 for (const source of document.querySelectorAll("[data-copy]")) {
   const button = document.createElement("button");
   button.type = "button";
