@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anchord.app.cli.output import one_line
 from anchord.errors import StoreBusyError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Frame = tuple[dict[str, Any], "Sequence[tuple[str, str]]"]
 """What `status --json` says, and the lines under the bars: (words, style)."""
 
 _LOOK_S = 0.5
-_AGES_S = 5.0
+AGES_S = 5.0
 """Nothing was written: ages are told anew this often."""
 _LEAST_S = 1.0
 _SHARE = 20
@@ -60,7 +61,7 @@ class Pace:
         """Note that counting is over."""
         now = self._clock()
         rest = max(_LEAST_S, _SHARE * (now - self._began))
-        self._not_before, self._by = now + rest, now + max(rest, _AGES_S)
+        self._not_before, self._by = now + rest, now + max(rest, AGES_S)
 
 
 def check_terminal() -> None:
@@ -145,7 +146,7 @@ def _count(pace: Pace, mark: Callable[[], Any], frame: Callable[[], Frame], show
         pace.begins(found)
         shown.frame, shown.trouble = frame(), None
     except StoreBusyError as error:
-        shown.trouble = " ".join(str(error).split())
+        shown.trouble = one_line(str(error))
         pace.begins(None)
     pace.ends()
     return True
