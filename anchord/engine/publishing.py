@@ -31,6 +31,7 @@ from anchord.engine.publishing_about import (
     signing_key,
 )
 from anchord.engine.publishing_log import log_files
+from anchord.engine.publishing_memory import PAGES, Memory
 from anchord.engine.publishing_records import Files, Pages, Progress, RecordFiles
 from anchord.engine.publishing_words import README
 from anchord.errors import RefusedError, VerificationError
@@ -107,11 +108,13 @@ def publish(
         make_checkpoint(store, signer, options.origin, now, on_progress)
         work = _Publishing(store, keyring, sink, options, on_progress)
         work.put_all(pages.shared() if pages else ())
-        records = RecordFiles(store, keyring, pages, anchored_only=options.anchored_only)
-        records.write(work.put, work.link, options.expected, on_progress)
+        memory = Memory(sink, keyring, pages.program) if pages else None
+        records = RecordFiles(store, keyring, pages, memory, anchored_only=options.anchored_only)
+        records.write(work, options.expected, on_progress)
         checkpoint = work.put_log()
         work.put_about(signer, now)
         work.put_front(pages.front() if pages else ())
+        work.put_all([(PAGES, memory.file())] if memory else ())
         index = _commit_index(sink, keyring, signer, now)
     strays, first = sink.strays()
     return Published(
@@ -139,6 +142,14 @@ class _Publishing:
     def link(self, path: str, of: str, data: bytes) -> None:
         """Give a file that was just put another name."""
         self.outcomes[self._sink.link(path, of, data)] += 1
+
+    def keep(self, path: str) -> bytes | None:
+        """Let a file be as it is, if it is what the last index said; it is not counted yet."""
+        return self._sink.keep(path)
+
+    def count_same(self, files: int) -> None:
+        """Count files that were kept."""
+        self.outcomes["same"] += files
 
     def put_all(self, files: Files) -> None:
         """Write some files."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from anchord.core.canonical import canonical_bytes
 from anchord.core.mirror_manifest import WELL_KNOWN
@@ -18,27 +20,36 @@ from anchord.engine.viewing import view_of
 
 if TYPE_CHECKING:
     from anchord.core.keyring import Keyring
+    from anchord.engine.publishing_memory import Memory
     from anchord.ports.store import Store
 
 Files = Iterable[tuple[str, bytes]]
 """Path below the root, and bytes."""
 Progress = Callable[[str, int, int], None]
-Put = Callable[[str, bytes], None]
-Link = Callable[[str, str, bytes], None]
 _NOBODY: CitedBy = ((), 0)
-_FACTS = ("bundle.json", "state.json")
-"""A record's files that every tree has, with pages or without."""
 
 
 class Pages(Protocol):
     """What people and agents read beside the evidence. All of it follows from what is given."""
 
-    def record(self, view: RecordView, moment: int) -> Files:
-        """Yield the files of one record; bundle and state among them are the ones that are there.
+    program: str
+    """Differs wherever the same record could have other pages."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the paths of one record's files, bundle and state among them."""
+        ...
+
+    def record(self, view: RecordView) -> Files:
+        """Yield the files of one record; bundle and state among them are those of the view."""
+        ...
+
+    def count(self, folder: str, state: Mapping[str, Any], moment: int) -> None:
+        """Count a record for the first page.
 
         Args:
-            view: the record.
-            moment: when it came, in Unix seconds; for the order of those named on the first page.
+            folder: where it is.
+            state: what `state.json` says.
+            moment: when it came, in Unix seconds.
         """
         ...
 
@@ -51,6 +62,26 @@ class Pages(Protocol):
         ...
 
 
+class Writer(Protocol):
+    """Takes the files of a tree."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write one file."""
+        ...
+
+    def link(self, path: str, of: str, data: bytes) -> None:
+        """Give a file that was just put another name."""
+        ...
+
+    def keep(self, path: str) -> bytes | None:
+        """Let a file be as it is, and return its bytes; None: they are not those of the index."""
+        ...
+
+    def count_same(self, files: int) -> None:
+        """Count files that were kept."""
+        ...
+
+
 class RecordFiles:
     """Hands every record of a store to whoever writes its files.
 
@@ -58,25 +89,27 @@ class RecordFiles:
         store: what is published; no pass runs meanwhile.
         keyring: public keys.
         pages: makes what is shown; None: the evidence alone.
+        memory: what pages were made of before.
         anchored_only: leave out records that no block holds yet.
     """
 
     def __init__(
-        self, store: Store, keyring: Keyring, pages: Pages | None, *, anchored_only: bool
-    ) -> None:
-        self._store, self._keyring, self._pages = store, keyring, pages
+        self, store: Store, keyring: Keyring, pages: Pages | None, memory: Memory | None, *,
+        anchored_only: bool,
+    ) -> None:  # fmt: skip
+        self._store, self._keyring = store, keyring
+        self._pages, self._memory = pages, memory
         self._anchored_only = anchored_only
         self._keys, self._proofs = Keys(keyring), ProofReader()
         self._citations = Citations(self._keys)
         self.records = 0
         self.anchored = 0
 
-    def write(self, put: Put, link: Link, expected: int, on_progress: Progress) -> None:
+    def write(self, into: Writer, expected: int, on_progress: Progress) -> None:
         """Write the files of every record: bundle, state and pages of all, then their proofs.
 
         Args:
-            put: takes path and bytes.
-            link: takes a path, the path of the same bytes that was put last, and those bytes.
+            into: takes them.
             expected: how many records there are, for progress.
             on_progress: told (what, done, total).
         """
@@ -84,13 +117,13 @@ class RecordFiles:
         for group in self._groups():
             cited = self._cited(group)
             for item in group:
-                self._write(item, cited.get(item.record, _NOBODY), put, link)
+                self._write(item, cited.get(item.record, _NOBODY), into)
             done += len(group)
             on_progress("bundles", done, max(done, expected))
         done = 0
         for group in all_ots(self._store, anchored_only=self._anchored_only):
             for item in group:
-                put(f"{folder_of(item.stem)}/proof.ots", item.data)
+                into.put(f"{folder_of(item.stem)}/proof.ots", item.data)
             done += len(group)
             on_progress("proofs", done, self.records)
 
@@ -105,19 +138,47 @@ class RecordFiles:
         found = self._store.lookup.records([item.record for item in group])
         return self._citations.of(self._store, list(found.values()))
 
-    def _write(self, item: Item, cited: CitedBy, put: Put, link: Link) -> None:
-        view = view_of(item.data, self._keys, self._proofs, *cited)
-        folder = folder_of(item.stem)
-        put(f"{folder}/bundle.json", view.raw)
+    def _write(self, item: Item, cited: CitedBy, into: Writer) -> None:
+        folder, raw = folder_of(item.stem), item.data + b"\n"
+        state = self._kept(folder, raw, cited, into)
+        if state is None:
+            state = self._made(folder, item, cited, into)
         if folder.startswith(NUMBERED):
-            link(f"{WELL_KNOWN}{folder}/bundle.json", f"{folder}/bundle.json", view.raw)
-        put(f"{folder}/state.json", canonical_bytes(view.state) + b"\n")
-        facts = [f"{folder}/{name}" for name in _FACTS]
-        for path, data in () if self._pages is None else self._pages.record(view, item.moment):
-            if path not in facts:
-                put(path, data)
+            into.link(f"{WELL_KNOWN}{folder}/bundle.json", f"{folder}/bundle.json", raw)
+        if self._pages is not None:
+            self._pages.count(folder, state, item.moment)
         self.records += 1
         self.anchored += item.anchored
+
+    def _kept(
+        self, folder: str, raw: bytes, cited: CitedBy, into: Writer
+    ) -> Mapping[str, Any] | None:
+        """Leave a record's files as they are, if they would be made so again; return its state."""
+        if self._pages is None or self._memory is None or not self._memory.same(folder, cited):
+            return None
+        if into.keep(f"{folder}/bundle.json") != raw:
+            return None
+        state: dict[str, Any] = {}
+        paths = self._pages.names(folder)
+        for path in paths:
+            data = into.keep(path)
+            if data is None:
+                return None
+            if path.endswith("/state.json"):
+                state = msgspec.json.decode(data)
+        into.count_same(len(paths))
+        return state
+
+    def _made(self, folder: str, item: Item, cited: CitedBy, into: Writer) -> Mapping[str, Any]:
+        view = view_of(item.data, self._keys, self._proofs, *cited)
+        files = {
+            f"{folder}/bundle.json": view.raw,
+            f"{folder}/state.json": canonical_bytes(view.state) + b"\n",
+            **dict(() if self._pages is None else self._pages.record(view)),
+        }
+        for path, data in files.items():
+            into.put(path, data)
+        return view.state
 
     def _without_proof(self) -> Iterator[list[Item]]:
         """Yield the bundles of records that no calendar has answered for: `all_bundles` has none.

@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from anchord.core.tree_index import IndexLine
+    from anchord.core.tree_index import IndexLine, Shard
 
 
 class TreeSink(Protocol):
@@ -35,6 +35,18 @@ class TreeSink(Protocol):
 
     def read(self, path: str) -> bytes | None:
         """Return what lies there, None when nothing does."""
+        ...
+
+    def recall(self, shards: Sequence[Shard]) -> None:
+        """Go by what an earlier index says, whose signature the caller has checked."""
+        ...
+
+    def keep(self, path: str) -> bytes | None:
+        """Let a file be as the recalled index has it, and return its bytes.
+
+        It is listed in the index to come, unless it is put after all. None: it is not there, not
+        so, or no index was recalled.
+        """
         ...
 
     def shards(self) -> Iterator[tuple[str, list[IndexLine]]]:

@@ -21,12 +21,14 @@ from typing import IO, Self
 import msgspec
 
 from anchord.adapters.disk import read_small, sync_folder
+from anchord.adapters.outputs.tree_before import Before
 from anchord.adapters.outputs.tree_files import beside, compare, linked, replace, same_file
 from anchord.core.mirror_manifest import MANIFEST
 from anchord.core.tree_index import (
     INDEX,
     MAX_INDEX_BYTES,
     IndexLine,
+    Shard,
     line_of,
     shard_name,
     stated_shards,
@@ -39,7 +41,7 @@ OURS = ("pith", "record", "keys", "log", "assets", "schemas", ".well-known")
 """Folders of a tree; whatever lies beside them is the operator's."""
 ROOT_FILES = (
     INDEX, MANIFEST, "pith-signing-key.json", "README.txt", "index.html", "llms.txt",
-    "openapi.json", "context.jsonld", "pith.sty",
+    "openapi.json", "context.jsonld", "pith.sty", "pages.json",
 )  # fmt: skip
 SHOWN = 20
 _SPOOL = ".publishing"
@@ -84,6 +86,7 @@ class TreeOutput:
         self._staged: list[tuple[Path, Path]] = []
         self._noted: tuple[bytes, IndexLine | None] = (b"", None)
         """The bytes that were put last, and their line."""
+        self._before = Before(root, ())
         self._unsynced = False
         self._stray: list[str] = []
         self._strays = 0
@@ -102,6 +105,7 @@ class TreeOutput:
         shutil.rmtree(self._folder, ignore_errors=True)
         for written, _ in self._staged:
             written.unlink(missing_ok=True)
+        self._before.close()
         self._lock.close()
 
     def put(self, path: str, data: bytes) -> str:
@@ -143,6 +147,20 @@ class TreeOutput:
                 return read_small(self._root / path, _LONGEST)
             except FileNotFoundError:
                 return None
+
+    def recall(self, shards: Sequence[Shard]) -> None:
+        """Go by what an earlier index says."""
+        self._before.close()
+        self._before = Before(self._root, shards)
+
+    def keep(self, path: str) -> bytes | None:
+        """Let a file be as the recalled index has it, if it is."""
+        with self._failing(path):
+            found = self._before.file(path)
+            if found is None:
+                return None
+            self._note(*found)
+        return found[1]
 
     def settle(self) -> None:
         """Wait until everything is on the disk: once for all files, not once for each."""

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anchord.app.face.documents import name_of, source_of
 from anchord.app.face.rendering import render
-from anchord.app.face.site import place_of
 from anchord.app.face.words import shown
 
 if TYPE_CHECKING:
     from anchord.app.face.site import Site
-    from anchord.core.record_view import RecordView
 
 MOST_NAMED = 50
 """Records that the page leads to; all others are found by their names."""
 _LONGEST_SOURCE = 80
+_FACETS = ("attested", "anchored", "stored", "refs")
 _DONE = ("anchored", "stored", "attested", "refs")
 
 
@@ -46,22 +45,22 @@ class Tally:
         """How many records have a word on their strip."""
         self._newest: list[tuple[int, str, Named]] = []
 
-    def take(self, view: RecordView, moment: int) -> None:
+    def take(self, place: str, state: Mapping[str, Any], moment: int) -> None:
         """Count a record.
 
         Args:
-            view: the record.
+            place: where it is below the root.
+            state: what `state.json` says of it.
             moment: when it came, in Unix seconds.
         """
-        strip = view.state["current"]["completeness"].values()
+        words = state["current"]["completeness"]
+        strip = tuple(words[facet] for facet in _FACETS)
         self.records += 1
         self.words.update(strip)
-        place = place_of(view.bundle)
         if len(self._newest) == MOST_NAMED and (moment, place) <= self._newest[0][:2]:
             return
-        named = Named(
-            name=name_of(view.bundle), place=place, source=_source(view), words=tuple(strip)
-        )
+        name = state.get("pith_number") or state["record_id"]
+        named = Named(name=name, place=place, source=_source(state), words=strip)
         push = heapq.heappush if len(self._newest) < MOST_NAMED else heapq.heapreplace
         push(self._newest, (moment, place, named))
 
@@ -80,10 +79,12 @@ def front_page(tally: Tally, site: Site) -> bytes:
     )  # fmt: skip
 
 
-def _source(view: RecordView) -> str:
+def _source(state: Mapping[str, Any]) -> str:
     """Return kind, name and version of what a record is of; empty where nobody says so."""
-    source = source_of(view.bundle) or {}
-    kind, name, version = (source.get(key) for key in ("kind", "id", "version"))
+    record = state["current"]["canonical_record"]
+    source = record.get("source") if isinstance(record, dict) else None
+    stated = source if isinstance(source, dict) else {}
+    kind, name, version = (stated.get(key) for key in ("kind", "id", "version"))
     if not (isinstance(kind, str) and isinstance(name, str)):
         return ""
     return shown(f"{kind}:{name}" + (f" v{version}" if version else ""), _LONGEST_SOURCE)

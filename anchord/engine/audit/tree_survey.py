@@ -26,7 +26,7 @@ _RECORD_FILES = (BUNDLE, STATE, PROOF)
 _PAGE = re.compile(
     r"(?:pith/[A-Z2-7]{26}|record/[0-9a-f]{64})"
     r"(?:\.json|/(?:index\.html|graph\.json|events\.json|badge\.svg))"
-    r"|assets/.+|schemas/[a-z-]+\.schema\.json|openapi\.json",
+    r"|assets/.+|schemas/[a-z-]+\.schema\.json|openapi\.json|pages\.json",
     re.ASCII,
 )
 """Says nothing that bundles do not prove. The signed index vouches for its bytes, nothing else."""
