@@ -27,6 +27,7 @@ SERVED = [
     "served submitted",
     "served waiting",
     "served absent",
+    "served lookup?ref=2507.00001",
     "static ",
 ]
 """Pages that differ. How a page is reached, and which it is: a record of `FacePlace`, or a path
@@ -40,6 +41,7 @@ PAGES = [
     "file hostile",
 ]
 """Some are the same bytes, elsewhere."""
+_STATUS = {"absent": 404, "lookup?ref=2507.00001": 300}
 _ABSENT = "pith/AAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 Address: TypeAlias = Callable[[str], tuple[str, int]]
@@ -52,10 +54,9 @@ def address(request: pytest.FixtureRequest, place: FacePlace) -> Address:
     def found(name: str) -> tuple[str, int]:
         way, _, page = name.partition(" ")
         path = page if page not in place.records else place_of(place.records[page])
-        if page == "absent":
-            return f"{request.getfixturevalue('served')}/{_ABSENT}", 404
         if way == "served":
-            return f"{request.getfixturevalue('served')}/{path}", 200
+            path = _ABSENT if page == "absent" else path
+            return f"{request.getfixturevalue('served')}/{path}", _STATUS.get(page, 200)
         path += "/index.html" if path else "index.html"
         if way == "file":
             return (request.getfixturevalue("tree") / path).as_uri(), 200
@@ -79,6 +80,7 @@ def test_a_page_is_readable_in_light_and_dark(
     with chromium.visit() as visit:
         visit.open(url, status)
         visit.page.screenshot(path=pictures / f"{file_name(name)}.png", full_page=True)
+        assert visit.broken() == []
         assert visit.axe() == []
         visit.show("dark")
         visit.page.screenshot(path=pictures / f"{file_name(name)}-dark.png", full_page=True)
@@ -99,6 +101,7 @@ def test_a_page_fits_a_phone_and_paper(
             if details.is_visible():
                 details.click()
         assert visit.overflow() == [], "nor when everything is open"
+        assert visit.broken() == []
         visit.page.screenshot(path=pictures / f"{file_name(name)}-phone.png", full_page=True)
         visit.page.emulate_media(media="print", color_scheme="dark")
         visit.resize({"width": 720, "height": 1000})

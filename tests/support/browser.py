@@ -182,6 +182,11 @@ class Visit:
         found: list[str] = self.page.evaluate(_OVERFLOW)
         return found
 
+    def broken(self) -> list[str]:
+        """Return days that are written on more than one line: their column is too narrow."""
+        found: list[str] = self.page.evaluate(_BROKEN)
+        return found
+
     def inline(self, markup: str) -> list[str]:
         """Return scripts and styles within a page's markup, as this browser parses it."""
         found: list[str] = self.page.evaluate(_INLINE, markup)
@@ -227,6 +232,21 @@ _OVERFLOW = """() => {
     .filter((one) => one.getBoundingClientRect().right > width + 1 && !scrolls(one))
     .map((one) => `${one.tagName} ${one.className} ${one.textContent.trim().slice(0, 60)}`)
     .concat(`the page is ${document.documentElement.scrollWidth} wide, the window ${width}`);
+}"""
+_BROKEN = """() => {
+  const found = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text; (text = texts.nextNode());) {
+    if (!text.parentElement.checkVisibility()) continue;
+    for (const day of text.data.matchAll(/\\b\\d{4}-\\d{2}-\\d{2}\\b/g)) {
+      const range = document.createRange();
+      range.setStart(text, day.index);
+      range.setEnd(text, day.index + day[0].length);
+      if (new Set([...range.getClientRects()].map((box) => box.top)).size > 1) {
+        found.push(`${day[0]} in ${text.parentElement.localName}`);
+      }
+    }
+  }
+  return found;
 }"""
 _INLINE = """(markup) => {
   const page = new DOMParser().parseFromString(markup, "text/html");

@@ -21,8 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from anchord.core.canonical import pith_suffix
 from anchord.core.event import CAPTURED
 from anchord.core.key_document import to_document
@@ -30,7 +28,7 @@ from anchord.core.model import Document, Record
 from support.evidence import body_of, bundle_with, sign, stored_event
 from support.parties import FakeSigner
 from support.passes import bare as plain_digests
-from support.stored_place import store_capture, store_item
+from support.stored_place import configure, store_capture, store_item
 from support.workplace import Workplace, bare, sample
 
 SPEAKER = FakeSigner("speaker-2024", "speaker.example.org")
@@ -46,21 +44,6 @@ CONTROLS = "bell \x07 escape \x1b[31m delete \x7f line\u2028separator \ud83d\udc
 HOSTILE = f"{BREAKOUT} {TURNED} {{{{ 7*7 }}}} {{% raw %}} ${{7*7}}"
 TITLE = f"{BREAKOUT} {TURNED}"
 """It is the title of a record: the hash in the record agrees."""
-
-
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One page.
-
-    Args:
-        name: for people.
-        path: below the root.
-        status: of the answer.
-        live: it holds a stream open.
-    """
-
-    name: str
-    path: str
-    status: int = 200
 
 
 def place_of(record: Record) -> str:
@@ -85,14 +68,16 @@ class FacePlace:
         self.hostile = hostile_record()
         self.hostile_file = bare(hashlib.sha256(b"four").digest(), HOSTILE[:200])
         self.submitted, self.waiting = sample(5), sample(6)
+        self.again = sample(1, source={"id": "2507.00001", "kind": "arxiv", "version": 2})
         claimed = Document(record=self.whole, raw=bundle_with(self.whole, _claims(self)))
         place.anchor(claimed, self.cited, self.file, *plain_digests(30))
         store_capture(place)
         store_item(place)
         place.add(self.hostile_file, hostile_document(self.hostile), self.submitted)
         place.step()
-        place.add(self.waiting)
+        place.add(self.waiting, self.again)
         self._park()
+        self._audit()
 
     def _trust(self, signer: FakeSigner) -> None:
         file = self.place.folder / f"{signer.key_id}.json"
@@ -104,6 +89,12 @@ class FacePlace:
     def _park(self) -> None:
         done = self.place.run("park", "2", "--reason", BREAKOUT[:200])
         assert done.exit_code == 0, done.stderr
+
+    def _audit(self) -> None:
+        """Let there be a report to be shown."""
+        report = self.place.folder / "report.json"
+        assert self.place.run("audit", "--quiet", "-o", str(report)).exit_code in (0, 1)
+        configure(self.place, '\n[web]\naudit_report = "report.json"\n')
 
     @property
     def records(self) -> dict[str, Record]:
