@@ -15,7 +15,7 @@ A record's address is `{base}/pith/<26 characters>`, or `{base}/record/<64 hex>`
 Pith Number. With `Accept: application/ld+json` it answers JSON-LD, otherwise a page. To recompute \
 the hash of a record yourself:
 
-    curl -sH 'Accept: application/ld+json' {base}/pith/<26 characters> \\
+    curl -sH 'Accept: application/ld+json' {host}/pith/<26 characters> \\
       | jq -c '.canonical_record' \\
       | python3 -c "import sys,json,hashlib; b=json.dumps(json.loads(sys.stdin.read()), \
 sort_keys=True, separators=(',',':'), ensure_ascii=False).encode(); \
@@ -52,4 +52,7 @@ a record does not say is unknown, not false. Answers carry an ETag: ask again wi
 
 def llms(site: Site) -> bytes:
     """Return `llms.txt`; without an address of the site its links are relative."""
-    return _TEXT.format(name=site.name, base=site.base_url or ".").encode("utf-8")
+    text = _TEXT.format(
+        name=site.name, base=site.base_url or ".", host=site.base_url or "https://HOST"
+    )
+    return text.encode("utf-8")

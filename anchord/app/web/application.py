@@ -79,9 +79,12 @@ def application(offered: Offered) -> Starlette:
     if offered.tree is not None:
         routes.append(Mount("/", TreeFiles(directory=offered.tree, check_dir=False)))
     site = None if offered.face is None else offered.face.site
-    return Starlette(
+    found = Starlette(
         routes=routes, middleware=_middleware(), exception_handlers=Problems(site).handlers()
     )
+    # It would name the host that the client named, and no address here ends in two ways.
+    found.router.redirect_slashes = False
+    return found
 
 
 def _face_routes(face: Face) -> list[BaseRoute]:

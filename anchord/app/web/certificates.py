@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from anchord.engine.header_view import HeaderView
 
 _KEPT = 32
-_PATIENCE_S = 5.0
+_PATIENCE_S = 0.5
+"""Who waits holds a store that others wait for."""
 
 
 class Certificates:
