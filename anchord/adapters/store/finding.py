@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 64
 """Rows of 4,096 records each."""
-_MOST = 2_048
-"""Rows that one question looks at: eight million records."""
+_MOST = 512
+"""Rows that are looked at for one answer: two million records."""
 _NOTHING = bytes(CHUNK)
 
 

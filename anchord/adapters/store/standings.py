@@ -50,9 +50,9 @@ def advance(connection: sa.Connection, rows: Sequence[Row]) -> None:
     if any(number not in kinds for _, _, number in rows):
         rows = [row for row in rows if row[2] in kinds]  # damaged: an audit tells of it
     states = _States(connection, {record // CHUNK for _, record, _ in rows})
-    for withdraws, run in groupby(rows, lambda row: kinds[row[2]].withdraws):
+    for taking_back, run in groupby(rows, lambda row: kinds[row[2]].withdraws and row[2]):
         part = list(run)
-        if withdraws:
+        if taking_back:
             _withdraw(connection, states, part, kinds)
         else:
             for _, record, number in part:
