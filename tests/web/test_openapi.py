@@ -49,7 +49,7 @@ def test_every_answer_is_one_that_is_told(
         return  # paths that are nobody's have tests of their own
 
     @settings(
-        max_examples=2 if path.endswith(DEAR) else 12, deadline=None, database=None,
+        max_examples=2 if path.endswith(DEAR) else 20, deadline=None, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(case=operation.as_strategy(generation_mode=mode))
