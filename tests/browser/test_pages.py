@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -120,7 +121,7 @@ def test_a_page_is_quiet_and_says_the_same_without_scripts(
     with chromium.visit(scripts=False) as plain, chromium.visit() as visit:
         plain.open(url, status)
         visit.open(url, status)
-        assert plain.text() == visit.text()
+        assert told(plain) == told(visit)
         markup = markup_of(visit, url)
         assert visit.inline(markup) == []
         assert visit.page.title() not in ("", "struck")
@@ -176,6 +177,7 @@ def test_copy_buttons_copy_what_stands_beside_them(
         sources = [one.text_content() for one in visit.page.locator("[data-copy]").all()]
         buttons = visit.page.locator("button.copy")
         assert buttons.count() == len(sources) > 0
+        assert visit.covered() == [], "a button hides nothing of what it copies"
         names = [one.get_attribute("aria-label") for one in buttons.all()]
         assert len(set(names)) == len(names), "a listener knows which is which"
         for button, source in zip(buttons.all(), sources, strict=True):
@@ -187,6 +189,41 @@ def test_copy_buttons_copy_what_stands_beside_them(
             )
             assert visit.page.evaluate("navigator.clipboard.readText()") == source
         assert visit.faults == []
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_page_comes_with_a_strict_policy(name: str, address: Address, chromium: Chromium) -> None:
+    url, status = address(name)
+    with chromium.visit(scripts=False) as visit:
+        answer = visit.open(url, status)
+        assert answer is not None
+        stated = visit.page.locator("meta[http-equiv='Content-Security-Policy']")
+        policies = [stated.get_attribute("content") or ""]
+        if name.startswith("served"):
+            headers = answer.headers
+            policies.append(headers["content-security-policy"])
+            assert directives(policies[1])["frame-ancestors"] == {"'none'"}
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["content-type"] == "text/html; charset=utf-8"
+            assert "set-cookie" not in headers
+        for policy in map(directives, policies):
+            assert policy["default-src"] == {"'none'"}
+            assert policy["base-uri"] == {"'none'"}
+            allowed = set().union(*(policy[kind] for kind in policy if kind.endswith("-src")))
+            assert allowed <= {"'none'", "'self'", "data:"}
+            assert policy["script-src"] == policy["style-src"] == {"'self'"}
+
+
+def directives(policy: str) -> dict[str, set[str]]:
+    """Return what a Content-Security-Policy allows, by directive."""
+    words = [part.split() for part in policy.split(";") if part.strip()]
+    return {name: set(values) for name, *values in words}
+
+
+def told(visit: Visit) -> str:
+    """Return a page's text, but for its moment, and for what a script fills in for a shell."""
+    text = re.sub(r"BASE:-[^}]*}", "BASE:-}", visit.text())
+    return re.sub(r"as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "as of now", text)
 
 
 def file_name(name: str) -> str:

@@ -38,9 +38,9 @@ def typed(text: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def printed(chromium: Chromium, url: str) -> str:
+def printed(chromium: Chromium, url: str, *, scripts: bool = False) -> str:
     """Return what a page says is to be typed."""
-    with chromium.visit(scripts=False) as visit:
+    with chromium.visit(scripts=scripts) as visit:
         visit.open(url)
         (recipe,) = [
             text
@@ -59,6 +59,13 @@ def test_the_recipe_of_a_page_prints_the_hash_from_server_and_tree(
     assert f"# expect: {record.digest.hex()}" in text
     for root in (served, static):
         assert typed(text, BASE=root) == record.digest.hex()
+
+
+def test_a_browser_fills_in_where_the_page_was_read(
+    place: FacePlace, served: str, static: str, chromium: Chromium
+) -> None:
+    for url in (f"{served}/{place_of(place.whole)}", f"{static}/{place_of(place.whole)}/"):
+        assert typed(printed(chromium, url, scripts=True)) == place.whole.digest.hex()
 
 
 @pytest.mark.parametrize("name", ["whole", "hostile"])

@@ -183,8 +183,13 @@ class Visit:
         return found
 
     def broken(self) -> list[str]:
-        """Return days that are written on more than one line: their column is too narrow."""
+        """Return days in tables and lists that are broken: their column is too narrow."""
         found: list[str] = self.page.evaluate(_BROKEN)
+        return found
+
+    def covered(self) -> list[str]:
+        """Return the texts that a copy button lies on."""
+        found: list[str] = self.page.evaluate(_COVERED)
         return found
 
     def inline(self, markup: str) -> list[str]:
@@ -236,13 +241,30 @@ _OVERFLOW = """() => {
 _BROKEN = """() => {
   const found = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text; (text = texts.nextNode());) {
-    if (!text.parentElement.checkVisibility()) continue;
+    if (!text.parentElement.checkVisibility() || !text.parentElement.closest("td, th, time")) continue;
     for (const day of text.data.matchAll(/\\b\\d{4}-\\d{2}-\\d{2}\\b/g)) {
       const range = document.createRange();
       range.setStart(text, day.index);
       range.setEnd(text, day.index + day[0].length);
       if (new Set([...range.getClientRects()].map((box) => box.top)).size > 1) {
         found.push(`${day[0]} in ${text.parentElement.localName}`);
+      }
+    }
+  }
+  return found;
+}"""
+_COVERED = """() => {
+  const found = [];
+  for (const button of document.querySelectorAll("button.copy")) {
+    const above = button.getBoundingClientRect();
+    if (!above.width) continue;
+    const range = document.createRange();
+    range.selectNodeContents(button.parentElement.querySelector("[data-copy]"));
+    for (const line of range.getClientRects()) {
+      if (line.right > above.left && line.left < above.right && line.bottom > above.top &&
+          line.top < above.bottom) {
+        found.push(button.getAttribute("aria-label"));
+        break;
       }
     }
   }
