@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.json_documents import shapes
 from support.trees import index_lines, tree_files
-from support.workplace import Workplace, sample
+from support.workplace import Workplace, run, sample
 
 from anchord.core.mirror_manifest import read_manifest
 
@@ -117,3 +117,39 @@ def test_a_tree_tells_strangers_how_to_check_it(place, tree):
 def test_a_name_that_breaks_other_peoples_tables_is_refused(place, tree, name):
     result = place.run("mirror", "publish", str(tree), "--name", name)
     assert (result.exit_code, "--name: expected" in result.stderr) == (2, True)
+
+
+def test_pages_are_written_unless_they_are_left_out(place, tree, tmp_path):
+    place.json("mirror", "publish", str(tree))
+    assert sum(path.endswith("/index.html") for path in tree_files(tree)) == 3
+    assert "index.html" in index_lines(tree)
+    place.json("mirror", "publish", str(tmp_path / "plain"), "--no-pages")
+    plain = tree_files(tmp_path / "plain")
+    assert {path.rpartition(".")[2] for path in plain if path.startswith("pith/")} == {
+        "json",
+        "ots",
+    }
+    assert not [path for path in plain if path.endswith((".html", ".css", ".svg"))]
+
+
+def test_pages_are_called_and_placed_as_the_servers_are(place, tree):
+    config = place.folder / "called.toml"
+    web = '\n[web]\nname = "The registry"\nbase_url = "https://registry.example.org/"\n'
+    config.write_text(place.config.read_text("utf-8") + web, "utf-8")
+    command = ("-c", str(config), "mirror", "publish", str(tree), "--quiet")
+    assert run(*command).exit_code == 0
+    page = (tree / "index.html").read_text("utf-8")
+    assert "<title>The registry: " in page
+    assert '<link rel="canonical" href="https://registry.example.org/">' in page
+    (mirror,) = read_manifest((tree / "pith-mirrors.json").read_bytes()).mirrors
+    assert mirror.base_url == "https://registry.example.org"
+    assert run(*command, "--base-url", "https://mirror.example.org").exit_code == 0
+    assert 'href="https://mirror.example.org/"' in (tree / "index.html").read_text("utf-8")
+
+
+def test_a_published_tree_is_pulled_with_its_pages_as_without(place, tree, tmp_path):
+    place.json("mirror", "publish", str(tree))
+    (tmp_path / "other").mkdir()
+    pulled = Workplace(tmp_path / "other").json("mirror", "pull", str(tree), "--only-this")
+    (mirror,) = pulled["mirrors"]
+    assert (pulled["new"], mirror["fetched"], mirror["refused"]) == (3, 3, 0)
