@@ -16,6 +16,7 @@ from anchord.errors import RefusedError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from anchord.app.face.site import Site
     from anchord.app.report.contents import Audited
     from anchord.app.web.face import Face
 
@@ -65,11 +66,16 @@ class AuditPage:
         return self._kept[1]
 
     def _page(self, trouble: str, audited: Audited | None = None) -> bytes:
-        parts = {} if audited is None else _parts(audited)
-        return render(
-            "audit.html", root="", site=self._face.site, here="audit", trouble=trouble,
-            audited=audited, rows=contents, shown=SHOWN, **parts,
-        )  # fmt: skip
+        return page_of(self._face.site, trouble, audited)
+
+
+def page_of(site: Site, trouble: str, audited: Audited | None) -> bytes:
+    """Return the page of an audit; None: that there is none, and why."""
+    parts = {} if audited is None else _parts(audited)
+    return render(
+        "audit.html", root="", site=site, here="audit", trouble=trouble, audited=audited,
+        rows=contents, shown=SHOWN, **parts,
+    )  # fmt: skip
 
 
 def _parts(audited: Audited) -> dict[str, object]:

@@ -30,6 +30,10 @@ from anchord.adapters.tsa import read_trusted
 from anchord.app.audit_targets import open_tree
 from anchord.app.cli import ledger_proof
 from anchord.app.config import load
+from anchord.app.face.site import Site
+from anchord.app.report import json_document, reading
+from anchord.app.report.contents import Audited
+from anchord.app.web.audit_page import page_of
 from anchord.core.audit import AuditOptions
 from anchord.core.bundle_check import check_document
 from anchord.core.model import Document, Rejection, Scheme
@@ -42,6 +46,7 @@ from anchord.engine.item_verification import is_day_manifest, verify_day_manifes
 from anchord.engine.pull_check import check_bundle, compare_state, read_document
 from anchord.engine.verification import verify_bundle, verify_ots
 from anchord.errors import AnchordError
+from support import audits
 from support.crowd import KEYRING, RECORD
 from support.fuzzing import samples
 from support.fuzzing.engine import Target
@@ -62,6 +67,13 @@ def _file(data: bytes, name: str = "input", mode: int = 0o600) -> Path:
     path.write_bytes(data)
     path.chmod(mode)
     return path
+
+
+def _report(data: bytes) -> None:
+    """A report that is taken can be shown, and is read as the same when it is written again."""
+    audited = reading.read_document(data)
+    assert page_of(Site(), "", audited)
+    assert reading.read_document(json_document.render(audited).encode()) == audited
 
 
 def _from_file(use: Callable[[Path], object], name: str = "input") -> Callable[[bytes], object]:
@@ -298,6 +310,9 @@ def _wrong_key() -> list[bytes]:
 
 
 TARGETS = (
+    Target(name="report of an audit", feed=_report, strict=False, seeds=lambda: [
+        json_document.render(Audited(report=audits.empty())).encode(),
+        json_document.render(audits.audited(audits.sound())).encode()], longest=1 << 15),
     Target(name="document of records", feed=_read_as(kinds.Kind.RECORD),
            seeds=lambda: [*samples.records()[:4], b"[" + samples.records()[0] + b",{}]",
                           samples.bundles()[0]]),
