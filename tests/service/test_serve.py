@@ -138,14 +138,27 @@ def test_nothing_can_be_written(served: Served, method: str, path: str) -> None:
     [
         "/../secret", "/..%2fsecret", "/%2e%2e/secret", "/log/../../secret", "//secret",
         "/..\\secret", "/%2e%2e%5csecret", "/away", "/out/secret", "/out/anchord.toml", "/.hidden",
-        "/%2ehidden", "/pipe", "/log", "/log/", "/", "/secret%00", "/%00", "/" + "a" * 3000,
-        "/anchord.db", "/keys/keyring.toml", "/index.json/", "/index.json/x", "/%ff%fe",
+        "/%2ehidden", "/pipe", "/log", "/log/", "/pith", "/pith/", "/secret%00",
+        "/%00", "/" + "a" * 3000, "/anchord.db", "/keys/keyring.toml", "/index.json/", "/index.json/x", "/%ff%fe",
     ],
 )  # fmt: skip
 def test_nothing_but_files_of_the_tree_is_found(served: Served, path: str) -> None:
     status, headers, body = served.ask(path)
     assert (status, SECRET in body) == (404, False)
     assert headers["content-type"] == "application/problem+json", "no listing, no page"
+
+
+def test_a_page_is_at_the_address_of_its_folder_too(served: Served) -> None:
+    pages = list(served.tree.rglob("index.html"))
+    assert len(pages) == 2
+    for page in pages:
+        folder = page.parent.relative_to(served.tree).as_posix().removeprefix(".")
+        at = f"/{folder}/".replace("//", "/")
+        for path in (at, at + "index.html"):
+            status, headers, body = served.ask(path)
+            assert (status, body) == (200, page.read_bytes())
+            assert "script-src 'self'" in headers["content-security-policy"]
+            assert "script-src 'unsafe" not in headers["content-security-policy"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,7 +17,7 @@ from anchord.app.face.site import Site
 from anchord.app.service.logs import tell
 from anchord.app.web.answers import PAGE_HEADERS
 from anchord.app.web.negotiation import HTML, JSON, PROBLEM, preferred
-from anchord.errors import AnchordError, RefusedError, TransientError
+from anchord.errors import AnchordError, ConfigError, RefusedError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,8 +101,9 @@ class Problems:
             again = {"retry-after": str(PATIENCE_S)}
             return self.answer(request, 503, "the store is busy: ask again in some seconds", again)
         tell(logging.ERROR, "damaged", f"a request could not be answered: {error}")
+        status = 503 if isinstance(error, ConfigError) else 500
         return self.answer(
-            request, 500, "the store cannot show this; its operator finds the reason in the log"
+            request, status, "the store cannot show this; its operator finds the reason in the log"
         )
 
     def _unforeseen(self, request: Request, _error: Exception) -> Response:

@@ -40,6 +40,12 @@ _NOTES = ("checkpoint", "checkpoints")
 _WELL_KNOWN = ".well-known"
 """The one name with a dot before it that is served (RFC 8615)."""
 _PARTS = (b"range", b"if-range")
+_PAGE = "index.html"
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Of pages: those that are published load a script of the tree; others bring styles along."""
 
 
 class TreeFiles(StaticFiles):
@@ -51,9 +57,13 @@ class TreeFiles(StaticFiles):
         await super().__call__({**scope, "headers": headers}, receive, send)
 
     def get_path(self, scope: Scope) -> str:
-        """Return the path below the folder; each file has one name, all others are nothing's."""
-        path = super().get_path(scope)
-        return path if f"/{path}" == scope["path"] else ""
+        """Return the path below the folder; each file has one name, all others are nothing's.
+
+        The one exception is a page, which is at its folder's address, too.
+        """
+        asked = scope["path"] + _PAGE * scope["path"].endswith("/")
+        path = super().get_path({**scope, "path": asked})
+        return path if f"/{path}" == asked else ""
 
     def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
         """Return where a path leads; nowhere when it is hidden, or this user may not read it."""
@@ -74,6 +84,8 @@ class TreeFiles(StaticFiles):
         )
         answer.headers["accept-ranges"] = "none"
         answer.headers["cache-control"] = "no-cache"
+        if PurePath(full_path).suffix == ".html":
+            answer.headers["content-security-policy"] = PAGE_POLICY
         if self.is_not_modified(answer.headers, Headers(scope=scope)):
             return NotModifiedResponse(answer.headers)
         return answer
