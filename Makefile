@@ -28,7 +28,7 @@ LOCK := uv pip compile pyproject.toml --all-extras --universal --python-version 
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 LOCK_NOTE := \# Made by `make constraints` from pyproject.toml; one file for CPython 3.11 to 3.14.
 
-.PHONY: help demo test lint dev fuzz advisories bench day soak items idle fleet tree tampering constraints clean
+.PHONY: help demo test lint dev fuzz advisories bench day soak items idle face fleet tree tampering screenshots constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ items: $(BIN)/.dev ## pack, upload and confirm bundles at a stand-in, by the rea
 idle: $(BIN)/.dev ## serve a store in which nothing is due
 	$(BIN)/python -m benchmarks.idle --size $(SIZE)
 
+face: $(BIN)/.dev ## serve a store of complete records, and ask for pages, documents, lists and the dashboard
+	$(BIN)/python -m benchmarks.face --size $(SIZE)
+
 fleet: $(BIN)/.dev ## two workers against one daemon on a PostgreSQL server, and on SQLite
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.fleet --size $(SIZE)
 
@@ -71,6 +74,9 @@ tree: $(BIN)/.dev ## publish a tree and audit it, beside the bare verification o
 tampering: $(BIN)/.dev ## the tampering table: every field and every byte of a published tree changed
 	PYTHONPATH=tests $(BIN)/python -m support.tampering
 	PYTHONPATH=tests $(BIN)/python -m support.tampering --bytes
+
+screenshots: $(BIN)/.dev ## make the pictures of the documents anew (needs chromium)
+	PYTHONPATH=tests $(BIN)/python -m support.screenshots docs/screenshots
 
 fuzz: $(BIN)/.dev ## feed every parser of foreign bytes with broken ones
 	PYTHONPATH=tests $(BIN)/python -m support.fuzzing --seconds $(TIME)

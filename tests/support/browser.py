@@ -241,7 +241,8 @@ _OVERFLOW = """() => {
 _BROKEN = """() => {
   const found = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text; (text = texts.nextNode());) {
-    if (!text.parentElement.checkVisibility() || !text.parentElement.closest("td, th, time")) continue;
+    const cell = text.parentElement.closest("td, th, time");
+    if (!cell || !cell.checkVisibility()) continue;
     for (const day of text.data.matchAll(/\\b\\d{4}-\\d{2}-\\d{2}\\b/g)) {
       const range = document.createRange();
       range.setStart(text, day.index);
@@ -257,12 +258,14 @@ _COVERED = """() => {
   const found = [];
   for (const button of document.querySelectorAll("button.copy")) {
     const above = button.getBoundingClientRect();
-    if (!above.width) continue;
+    if (!button.checkVisibility()) continue;
+    const source = button.parentElement.querySelector("[data-copy]");
+    const end = source.closest("pre")?.getBoundingClientRect().right ?? Infinity;
     const range = document.createRange();
-    range.selectNodeContents(button.parentElement.querySelector("[data-copy]"));
+    range.selectNodeContents(source);
     for (const line of range.getClientRects()) {
-      if (line.right > above.left && line.left < above.right && line.bottom > above.top &&
-          line.top < above.bottom) {
+      if (Math.min(line.right, end) > above.left && line.left < above.right &&
+          line.bottom > above.top && line.top < above.bottom) {
         found.push(button.getAttribute("aria-label"));
         break;
       }
