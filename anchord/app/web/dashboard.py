@@ -13,10 +13,11 @@ from anchord.app.report.contents import moment
 from anchord.app.web import overview
 from anchord.app.web.answers import PAGE_HEADERS
 from anchord.app.web.audit_page import AuditPage
-from anchord.app.web.figures import RECENT, Board
-from anchord.app.web.happenings import happening
+from anchord.app.web.figures import Board
+from anchord.app.web.happenings import Happening, happening
 from anchord.app.web.problems import Problem
 from anchord.app.web.stream import MOST_STREAMS, Feed, Stream
+from anchord.errors import AnchordError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from anchord.app.web.face import Face
     from anchord.app.web.figures import Figures
 
+RECENT = 100
+"""Events on their page."""
+_FEW = 10
 PATIENCE_S = 5.0
 """How long the first reader waits for numbers; later ones never do."""
 _FRESH = {"cache-control": "no-store"}
@@ -69,7 +73,7 @@ class Pages:
         shown = overview.overview(self._face.loaded.config, figures, int(time.time()))
         return self._page(
             "dashboard.html", figures, here="", shown=shown, number=figures.number,
-            events=_told(figures), lines=overview.LINES, share=overview.share,
+            events=self._newest(_FEW) or (), few=_FEW, lines=overview.LINES, share=overview.share,
             day_words=overview.day_words,
         )  # fmt: skip
 
@@ -81,12 +85,12 @@ class Pages:
 
     def events(self, _request: Request) -> Response:
         """Answer the newest events."""
-        figures = self._board.latest(PATIENCE_S)
-        found = figures.reading.measured
-        return self._page(
-            "events.html", figures, here="events", events=_told(figures), most=RECENT,
-            total=found.events if found else 0,
+        found = self._newest(RECENT)
+        page = render(
+            "events.html", root="", site=self._face.site, here="events", events=found or (),
+            most=RECENT, trouble=_UNREADABLE if found is None else "",
         )  # fmt: skip
+        return HTMLResponse(page, 503 if found is None else 200, headers=_HEADERS)
 
     async def stream(self, request: Request) -> Response:
         """Answer with events as they come, from where the reader was."""
@@ -107,6 +111,14 @@ class Pages:
             raise Problem(404, "there is no report: the operator names one in web.audit_report")
         return FileResponse(path, media_type="application/json", headers=_FRESH)
 
+    def _newest(self, count: int) -> list[Happening] | None:
+        """Return events, newest first, asked anew, for that is cheap; None: the store cannot be read."""
+        try:
+            with self._face.readers.lend() as store:
+                return [happening(event) for event in reversed(store.faces.recent(None, count))]
+        except AnchordError:
+            return None
+
     def _page(self, template: str, figures: Figures, **values: object) -> Response:
         missing = figures.reading.measured is None
         trouble = ""
@@ -114,10 +126,6 @@ class Pages:
             trouble = _UNREADABLE if figures.number else _READING
         page = render(template, root="", site=self._face.site, trouble=trouble, **values)
         return HTMLResponse(page, 503 if missing else 200, headers=_HEADERS)
-
-
-def _told(figures: Figures) -> list[object]:
-    return [happening(event) for event in figures.recent]
 
 
 def _last_seen(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:

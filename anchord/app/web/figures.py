@@ -20,7 +20,7 @@ from anchord.app.service.logs import tell
 from anchord.app.web.parked import Kind, parked_work
 from anchord.app.wiring import store_url
 from anchord.errors import AnchordError, TransientError
-from anchord.ports.face import Day, RecentEvent
+from anchord.ports.face import Day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from anchord.app.fleet.roster import Worker
     from anchord.app.web.face import Face
 
-RECENT = 50
-"""Events that are kept for pages."""
 _LEAST_EVERY_S = 3.0
 _SHARE = 20
 """After a reading, so many times what it took passes before the next."""
@@ -42,8 +40,6 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Of this reading, growing: pages that show an older one are out of date."""
     reading: Reading = Reading()
     days: tuple[Day, ...] = ()
-    recent: tuple[RecentEvent, ...] = ()
-    """Newest first."""
     parked: tuple[Kind, ...] = ()
     workers: tuple[Worker, ...] | None = None
     """None: nobody shares the store."""
@@ -125,7 +121,6 @@ class Board:
                 number=number,
                 reading=reading,
                 days=tuple(store.faces.history()),
-                recent=tuple(reversed(store.faces.recent(None, RECENT))),
                 parked=parked,
                 workers=self._workers(),
             )
