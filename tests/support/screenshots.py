@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from support.browser import DESKTOP, PHONE, Chromium
+from support.browser import PHONE, Chromium
 from support.seed_path import SeedPath
 
 MAX_BYTES = 150_000
@@ -40,7 +40,6 @@ def take(folder: Path) -> list[Path]:
             "record": (record, {"size": _TALL}),
             "record-dark": (record, {"size": _TALL, "scheme": "dark"}),
             "record-phone": (record, {"size": PHONE}),
-            "records": ("records", {"size": DESKTOP}),
         }
         made = []
         for name, (where, how) in shown.items():
