@@ -86,7 +86,9 @@ def fill(folder: Path, size: int) -> Path:
     return listed
 
 
-def work(sandbox: Sandbox, config: Path, size: int) -> float:
+def work(
+    sandbox: Sandbox, config: Path, size: int, fill: Callable[[Path, int], Path] = fill
+) -> float:
     """Let the service anchor all records to the last check, and sign that they are stored.
 
     Return the memory of the process that signed last.
