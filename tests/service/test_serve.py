@@ -139,7 +139,8 @@ def test_nothing_can_be_written(served: Served, method: str, path: str) -> None:
         "/../secret", "/..%2fsecret", "/%2e%2e/secret", "/log/../../secret", "//secret",
         "/..\\secret", "/%2e%2e%5csecret", "/away", "/out/secret", "/out/anchord.toml", "/.hidden",
         "/%2ehidden", "/pipe", "/log", "/log/", "/pith", "/pith/", "/secret%00",
-        "/%00", "/" + "a" * 3000, "/anchord.db", "/keys/keyring.toml", "/index.json/", "/index.json/x", "/%ff%fe",
+        "/%00", "/" + "a" * 3000, "/anchord.db", "/keys/keyring.toml", "/index.json/",
+        "/index.json/x", "/%ff%fe",
     ],
 )  # fmt: skip
 def test_nothing_but_files_of_the_tree_is_found(served: Served, path: str) -> None:

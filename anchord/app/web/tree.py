@@ -43,7 +43,8 @@ _PARTS = (b"range", b"if-range")
 _PAGE = "index.html"
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 """Of pages: those that are published load a script of the tree; others bring styles along."""
 
