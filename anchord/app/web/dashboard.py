@@ -112,7 +112,7 @@ class Pages:
         return FileResponse(path, media_type="application/json", headers=_FRESH)
 
     def _newest(self, count: int) -> list[Happening] | None:
-        """Return events, newest first, asked anew, for that is cheap; None: the store cannot be read."""
+        """Return the newest events, asked anew, for that is cheap; None: they cannot be read."""
         try:
             with self._face.readers.lend() as store:
                 return [happening(event) for event in reversed(store.faces.recent(None, count))]
