@@ -31,7 +31,7 @@ COMMANDS = {
     "show": "Show one record and its receipts, by any of its names.",
     "open": "Print the address of a record's page, or open it.",
     "verify": "Check a record, a bundle or an .ots file, and say what was proved.",
-    "serve": "Serve a published tree over HTTP, to be read.",
+    "serve": "Serve records and a published tree over HTTP, to be read.",
     "audit": "Derive every claim again, and report: store, tree or bundles.",
     "bundle": "Print a record's bundle: record, events, whole proofs, keys.",
     "state": "Merge a bundle's events and print the state they come to.",
