@@ -171,6 +171,7 @@ WHOLE = {
     "app/face/latex_package.py": "a file of this package",
     "app/face/schemas.py": "files of this package",
     "app/fleet/schema.py": "migrations of the library",
+    "app/tree_pages.py": "our own source",
     "adapters/backups/tarball.py": "a member whose size was looked at",
     "adapters/store/vitals.py": "the kernel's list of locks",
 }
