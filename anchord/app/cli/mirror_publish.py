@@ -130,7 +130,6 @@ def _site(app: App, base_url: str | None, name: str | None) -> Site:
         ConfigError: an address nobody may be sent to, or a name of several lines.
     """
     from anchord.adapters.http import base_url as checked
-    from anchord.app.face.site import Site
     from anchord.app.web.face import site_of
 
     if name is not None and not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME):
@@ -139,7 +138,7 @@ def _site(app: App, base_url: str | None, name: str | None) -> Site:
         )
     usual = site_of(app.loaded)
     where = usual.base_url if base_url is None else checked(base_url, "--base-url").rstrip("/")
-    return Site(base_url=where, name=name or usual.name)
+    return msgspec.structs.replace(usual, base_url=where, name=name or usual.name)
 
 
 def _private(app: App) -> list[Path]:

@@ -50,12 +50,15 @@ def command(config_path: str | None, bind: str | None, tree: Path | None, log_fo
         if importlib.util.find_spec(name) is None:
             raise ConfigError(f"{name} is not installed: pip install 'anchord[web]'")
     from anchord.app.service.logs import logging_as
+    from anchord.app.web.face import site_of
     from anchord.app.web.server import serve
 
-    loaded = _with(load(config_path), bind, tree)
+    configured = load(config_path)
+    loaded = _with(configured, bind, tree)
     _keep_secrets(loaded)
     with logging_as(log_format):
-        return serve(loaded, os.environ)
+        # What pages say follows from the configuration alone, as in a tree that is published.
+        return serve(loaded, os.environ, site_of(configured))
 
 
 def _with(loaded: Loaded, bind: str | None, tree: Path | None) -> Loaded:

@@ -16,7 +16,7 @@ from anchord.app.metrics.exposition import Metrics
 from anchord.app.service.logs import tell
 from anchord.app.service.notify import Notifier
 from anchord.app.web.application import Offered, application
-from anchord.app.web.face import Face, site_of
+from anchord.app.web.face import Face
 from anchord.app.web.health import Readiness
 from anchord.app.web.readers import Readers
 from anchord.errors import ConfigError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from anchord.app.config import Loaded
+    from anchord.app.face.site import Site
 
 MOST_AT_ONCE = 100
 """Connections beyond these are answered 503: nobody holds the machine up by opening more."""
@@ -34,8 +35,13 @@ _LONGEST_HEAD = 16_384
 _BACKLOG = 128
 
 
-def serve(loaded: Loaded, environ: Mapping[str, str]) -> int:
+def serve(loaded: Loaded, environ: Mapping[str, str], site: Site) -> int:
     """Serve until a signal; return the exit code.
+
+    Args:
+        loaded: what is served, and where.
+        environ: of the process; names the service manager's socket.
+        site: what pages say of where they are.
 
     Raises:
         ConfigError: the address cannot be used, or the tree is where secrets are.
@@ -48,7 +54,7 @@ def serve(loaded: Loaded, environ: Mapping[str, str]) -> int:
         stack.callback(metrics.close)
         offered = Offered(
             missing=Readiness(loaded, tree).missing,
-            face=stack.enter_context(_face(loaded)) if web.records else None,
+            face=stack.enter_context(_face(loaded, site)) if web.records else None,
             tree=tree,
             metrics=metrics.exposition if web.metrics else None,
         )
@@ -59,9 +65,9 @@ def serve(loaded: Loaded, environ: Mapping[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def _face(loaded: Loaded) -> Iterator[Face]:
+def _face(loaded: Loaded, site: Site) -> Iterator[Face]:
     with contextlib.closing(Readers(loaded)) as readers:
-        yield Face(loaded=loaded, readers=readers, site=site_of(loaded))
+        yield Face(loaded=loaded, readers=readers, site=site)
 
 
 class _Server(uvicorn.Server):
