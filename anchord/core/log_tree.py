@@ -29,6 +29,7 @@ WIDTH = 1 << HEIGHT
 _FULL = HASH * WIDTH
 _TILES_KEPT = 256
 _RANGES_KEPT = 4096
+_SHARED_KEPT = 64
 
 
 class NodeReader(Protocol):
@@ -119,19 +120,25 @@ class LogTree:
         start = number * WIDTH
         stop = min(start + WIDTH, self.size >> HEIGHT * level)
         if level:
-            hashes = self._reader.nodes(level, start, stop)
-        else:
-            hashes = self._reader.leaf_hashes(start, stop)
-        levels = [hashes]
-        for _ in range(HEIGHT - 1):
-            below, pair = levels[-1], 2 * HASH
-            starts = range(0, len(below) - len(below) % pair, pair)
-            levels.append(b"".join([_joined(below, at) for at in starts]))
-        return levels
+            return _shared_levels(self._reader.nodes(level, start, stop))
+        return _levels(self._reader.leaf_hashes(start, stop))
 
     def _check(self, size: int) -> None:
         if not 0 <= size <= self.size:
             raise RefusedError(f"expected a size of at most {self.size}, got {size}")
+
+
+def _levels(hashes: bytes) -> list[bytes]:
+    levels = [hashes]
+    for _ in range(HEIGHT - 1):
+        below, pair = levels[-1], 2 * HASH
+        starts = range(0, len(below) - len(below) % pair, pair)
+        levels.append(b"".join([_joined(below, at) for at in starts]))
+    return levels
+
+
+_shared_levels = lru_cache(_SHARED_KEPT)(_levels)
+"""Of tiles above the leaves: few, and every proof leads through some of them."""
 
 
 def _joined(level: bytes, at: int) -> bytes:

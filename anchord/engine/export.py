@@ -29,8 +29,8 @@ from anchord.core.model import (
     Tile,
 )
 from anchord.core.moment import utc
+from anchord.engine.event_reader import EventReader
 from anchord.engine.inclusion import Placing, inclusion_of
-from anchord.engine.ledger import read_event
 from anchord.engine.proofs import Joiner, check_proof, record_ots
 from anchord.engine.rendering import Renderer
 from anchord.engine.stored import check_record
@@ -95,16 +95,17 @@ def record_bundle(store: Store, keyring: Keyring, record: StoredRecord) -> bytes
         LedgerError: an event does not recompute.
     """
     rows = store.ledger.of_record(record.id)
-    events = [_single_event(store, record, row) for row in rows]
-    key_ids = {store.ledger.get_series(row.series_id).key_id for row in rows}
+    reader = EventReader(store, record)
+    events = [_single_event(reader, row) for row in rows]
+    key_ids = {reader.key_id(row) for row in rows}
     documents = store.records.documents(record.id)
     body = store.records.body(record.id)
     included = inclusion_of(store, rows)
     return _bundle(record, body, events, documents, key_ids, keyring, included)
 
 
-def _single_event(store: Store, record: StoredRecord, row: SignedRow) -> bytes:
-    event = read_event(store, record, row)
+def _single_event(reader: EventReader, row: SignedRow) -> bytes:
+    event = reader.read(row)
     del event["event_id"], event["signature_b64"]
     return whole_event(canonical_body(event), row.event_id, row.signature)
 
@@ -258,7 +259,9 @@ def bundles_of_tile(
     for key in ids:
         record = records[key]
         mine = rows.get(key, [])
-        events = [texts.get(row.seq) or _single_event(store, record, row) for row in mine]
+        events = [
+            texts.get(row.seq) or _single_event(EventReader(store, record), row) for row in mine
+        ]
         key_ids = {signers[row.series_id] for row in mine}
         body, foreign = bodies.get(key), documents.get(key, ())
         data = _bundle(record, body, events, foreign, key_ids, keyring, placing.of(mine))

@@ -8,28 +8,24 @@ moment is stored, so the next pass makes the same bytes again.
 
 from __future__ import annotations
 
-import base64
-import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from anchord.core import event
-from anchord.core.canonical import pith_number
 from anchord.core.capture import moment_of
-from anchord.core.model import Batch, Block, Member, NewSeries, Series, SignedRow, Tile
+from anchord.core.model import Batch, Block, NewSeries, Series, SignedRow, Tile
 from anchord.core.moment import utc
 from anchord.core.storage import Intent
 from anchord.engine import carrying
 from anchord.engine.rendering import Renderer
-from anchord.errors import ConfigError, FatalError, LedgerError, UnknownKeyError
+from anchord.errors import ConfigError, FatalError, UnknownKeyError
 from anchord.ports import BulkSigner, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from anchord.core.model import StoredRecord
     from anchord.core.storage import Capture, ItemFile, Range
     from anchord.engine.parts import Parts
     from anchord.ports.store import Store
@@ -343,41 +339,3 @@ def _sign_many(signer: Signer, digests: list[bytes]) -> list[bytes]:
         return signer.sign_many(digests)
     sign = signer.sign
     return [sign(digest) for digest in digests]
-
-
-# ---------------------------------------------------------------------- reading
-
-
-def member_of(record: StoredRecord, index: int) -> Member:
-    """Return a record as the member of a batch, without its leaf."""
-    number = None if record.year is None else pith_number(record.digest, record.year)
-    return Member(index, record.id, record.digest, number, b"")
-
-
-def read_event(store: Store, record: StoredRecord, row: SignedRow) -> dict[str, Any]:
-    """Return one whole signed event; its id proves that it was rendered exactly.
-
-    Raises:
-        LedgerError: the rendered body has another id than the ledger: record, proof or ledger
-            were changed.
-    """
-    series = store.ledger.get_series(row.series_id)
-    batch = store.batches.get(series.batch_id)
-    renderer = Renderer(store, batch, series)
-    single = series.stop - series.start == 1
-    index = series.start if single else store.batches.index_of(batch, record.id)
-    if series.proof is None:
-        body = renderer.bare([member_of(record, index)], [row.numbered])[0]
-    else:
-        tile = next(iter(store.batches.tiles(batch, index, index + 1)))
-        body = renderer.bodies(tile, [row.numbered])[0]
-    if event.event_digest(body) != row.event_id:
-        raise LedgerError(
-            f"event {event.event_id(row.event_id)} (ledger row {row.seq}) does not recompute: "
-            "record, proof or ledger were changed; restore the store from a backup"
-        )
-    return {
-        **json.loads(body),
-        "event_id": event.event_id(row.event_id),
-        "signature_b64": base64.b64encode(row.signature).decode("ascii"),
-    }

@@ -7,10 +7,11 @@ held against the batch, so a damaged store raises instead of giving away a wrong
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from anchord.core import trailer
-from anchord.core.merkle import NODE, TILE, leaves, levels, root, suffixes
+from anchord.core.merkle import NODE, TILE, leaves, levels, suffixes
 from anchord.core.model import BatchState
 from anchord.core.proof import (
     DETACHED_HEADER,
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from anchord.ports.store import Store
 
 
+_tree = lru_cache(maxsize=8)(levels)
+"""Levels over a batch's tile roots, or a tile's leaves: its members, and what is signed of one, are
+asked for one after the other."""
+
+
 def check_root(batch: Batch) -> None:
     """Hold a batch's root against what lies under it, before anything is decided on its word.
 
@@ -37,9 +43,13 @@ def check_root(batch: Batch) -> None:
         if not (batch.adopted_raw or b"").startswith(DETACHED_HEADER + batch.root):
             raise FatalError(f"batch {batch.id}: its root is not the adopted file's: damaged")
         return
-    tiles, rest = divmod(len(batch.tile_roots or b""), NODE)
+    roots = batch.tile_roots or b""
+    tiles, rest = divmod(len(roots), NODE)
     whole = not rest and tiles == -(-batch.size // TILE) and tiles > 0
-    if not whole or trailer.root_of(root(batch.tile_roots or b""), batch.trailer) != batch.root:
+    if (
+        not whole
+        or trailer.root_of(_tree(batch.tile_roots or b"")[-1], batch.trailer) != batch.root
+    ):
         raise FatalError(f"batch {batch.id}: tile roots do not lead to its root: damaged")
 
 
@@ -113,7 +123,7 @@ class Joiner:
         check_root(batch)
         self._batch = batch
         self._proof = proof
-        self._upper = levels(batch.tile_roots or b"") if batch.kind == "sealed" else []
+        self._upper = _tree(batch.tile_roots or b"") if batch.kind == "sealed" else []
 
     def join_tile(self, tile: Tile, tree: list[bytes] | None = None) -> list[bytes]:
         """Return the `.ots` bytes of a tile's members, in order.
@@ -130,7 +140,7 @@ class Joiner:
         tail = suffixes(self._upper, above, tile.tile, tile.tile + 1)[0]
         first = tile.members[0].index - tile.tile * TILE
         stop = first + len(tile.members)
-        ends = suffixes(tree or levels(tile.leaves), tail, first, stop)
+        ends = suffixes(tree or _tree(tile.leaves), tail, first, stop)
         return [
             join(member.digest, member.nonce, end)
             for member, end in zip(tile.members, ends, strict=True)
@@ -154,7 +164,7 @@ class Joiner:
     def _check_sealed(self, tile: Tile) -> None:
         place = NODE * tile.tile
         expected = (self._batch.tile_roots or b"")[place : place + NODE]
-        if not tile.leaves or len(tile.leaves) % NODE or root(tile.leaves) != expected:
+        if not tile.leaves or len(tile.leaves) % NODE or _tree(tile.leaves)[-1] != expected:
             raise FatalError(
                 f"batch {self._batch.id}, tile {tile.tile}: leaves do not lead to its root"
             )

@@ -12,6 +12,7 @@ from support.stores import worded
 from anchord.core.model import NewSeries
 from anchord.core.moment import utc
 from anchord.engine import ledger
+from anchord.engine.event_reader import read_event
 from anchord.engine.run import run_pass
 from anchord.errors import AnchordError, ConfigError, FatalError, LedgerError, StoreBusyError
 
@@ -82,7 +83,7 @@ def test_a_key_that_is_gone_is_relieved_by_the_new_one_with_the_date_of_now(worl
     assert first["signer"]["key_id"] == "old-key"
     store = go.parts.store
     row = store.ledger.of_record(MANY)[0]
-    event = ledger.read_event(store, store.records.get(MANY), row)
+    event = read_event(store, store.records.get(MANY), row)
     assert event["signer"]["key_id"] == "new-key"
     assert event["created_at"] == utc(go.clock.now()) > last["created_at"]
     assert go(1).signed == 0
@@ -214,7 +215,7 @@ def test_an_event_of_a_damaged_store_is_not_shown(world, name):
     damage(store, DAMAGES[name])
     record = store.records.get(2)
     with pytest.raises((FatalError, LedgerError)):
-        ledger.read_event(store, record, store.ledger.of_record(2)[0])
+        read_event(store, record, store.ledger.of_record(2)[0])
 
 
 def test_a_changed_payload_proof_or_signer_of_a_series_is_noticed_when_read(world):
@@ -224,7 +225,7 @@ def test_a_changed_payload_proof_or_signer_of_a_series_is_noticed_when_read(worl
     store = go.parts.store
     damage(store, "UPDATE series SET created_at = created_at + 1")
     with pytest.raises(LedgerError, match="does not recompute"):
-        ledger.read_event(store, store.records.get(1), store.ledger.of_record(1)[0])
+        read_event(store, store.records.get(1), store.ledger.of_record(1)[0])
 
 
 def test_a_changed_digest_of_an_adopted_record_stops_its_events(world):

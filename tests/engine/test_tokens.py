@@ -14,7 +14,7 @@ from anchord.core.header import block_hash
 from anchord.core.trust import Keys
 from anchord.core.verify_event import read_event as prove
 from anchord.engine import tokens
-from anchord.engine.ledger import read_event
+from anchord.engine.event_reader import read_event
 from anchord.errors import NetworkError, ProtocolError, RateLimitedError, RefusedError
 
 OTHER = "https://other.example.org/tsr"

@@ -29,7 +29,7 @@ from anchord.adapters.store.reading import _OneMoment
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.sql import SqlStore
 from anchord.core.model import SignedRow
-from anchord.engine.ledger import read_event
+from anchord.engine.event_reader import read_event
 from support.check_standings import check_standings
 from support.ots_oracle import read_file
 from support.parties import FakeChain, FakeSigner

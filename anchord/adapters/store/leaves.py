@@ -97,10 +97,11 @@ def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int,
     ids = unpack_ids(row.record_ids)
     if not len(row.nonces) // NONCE == len(row.leaves) // NODE == len(ids) > 0:
         raise _damaged(batch_id, number, "records, nonces and leaves differ in number")
-    known = _digests(connection, ids)
-    if len(known) != len(ids):
-        raise _damaged(batch_id, number, "a record of it is missing")
     first = number * TILE
+    places = range(max(start - first, 0), min(stop - first, len(ids)))
+    known = _digests(connection, ids[places.start : places.stop]) if places else {}
+    if len(known) != len(places):
+        raise _damaged(batch_id, number, "a record of it is missing")
     members = [
         Member(
             first + place,
@@ -108,7 +109,7 @@ def read_tile(connection: sa.Connection, batch_id: int, number: int, start: int,
             *known[ids[place]],
             row.nonces[NONCE * place : NONCE * place + NONCE],
         )
-        for place in range(max(start - first, 0), min(stop - first, len(ids)))
+        for place in places
     ]
     if not members:
         raise _damaged(batch_id, number, f"it has no members {start} to {stop}")

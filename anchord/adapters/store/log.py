@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _LEAF = b"\x00"
 """RFC 6962, 2.1: what a leaf's hash begins with."""
+_WIDTH = 256
+"""Hashes in a full tile."""
+_TILES_KEPT = 64
 
 
 class Log:
@@ -25,6 +28,7 @@ class Log:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._full: dict[tuple[int, int], bytes] = {}
 
     def sizes(self) -> tuple[int, int]:
         """Return how many events the ledger has, and how many the newest checkpoint covers."""
@@ -62,9 +66,23 @@ class Log:
     def nodes(self, level: int, start: int, stop: int) -> bytes:
         """Return the roots of full tiles [start, stop) of a level, 32 bytes each.
 
+        Those of a whole tile above never change, and all proofs lead through few of them: the last
+        ones read are kept.
+
         Raises:
             FatalError: one is missing.
         """
+        if stop - start != _WIDTH:
+            return self._nodes(level, start, stop)
+        found = self._full.get((level, start))
+        if found is None:
+            found = self._nodes(level, start, stop)
+            if len(self._full) >= _TILES_KEPT:
+                self._full = {}
+            self._full[level, start] = found
+        return found
+
+    def _nodes(self, level: int, start: int, stop: int) -> bytes:
         query = sa.select(log_nodes.c.hash).order_by(log_nodes.c.place)
         query = query.where(log_nodes.c.level == level, log_nodes.c.place.between(start, stop - 1))
         with self._database.reading() as connection:

@@ -202,7 +202,7 @@ def words_for(status: str, detail: str | None) -> str:
 
 def _whole_events(app: App, record: StoredRecord) -> list[tuple[dict[str, Any], str | None]]:
     """Return a record's events, each with the id of the one that withdraws it."""
-    from anchord.engine.ledger import read_event
+    from anchord.engine.event_reader import read_event
 
     events = [read_event(app.store, record, row) for row in app.store.ledger.of_record(record.id)]
     gone = {

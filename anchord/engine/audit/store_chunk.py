@@ -26,7 +26,7 @@ from anchord.engine.audit.store_standing import (
 )
 from anchord.engine.audit.store_storage import check_captures
 from anchord.engine.audit.store_view import View
-from anchord.engine.ledger import read_event
+from anchord.engine.event_reader import read_event
 
 if TYPE_CHECKING:
     from anchord.core.model import Series, StoredRecord
