@@ -60,3 +60,17 @@ def test_a_small_store_is_served_and_measured() -> None:
     assert found["records"] == 50
     assert found["after the work, MiB"] > 0
     assert found["share of a core"] < 0.5
+
+
+def test_a_small_face_is_served_and_measured() -> None:
+    words = ["--size", "60", "--count", "3", "--seconds", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.face", *words],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    for kind in ("page", "record, JSON", "list", "list, not stored", "dashboard", "search"):
+        assert 0 < found[kind]["median, ms"] <= found[kind]["p99, ms"]
+    assert found["page"]["a second"] > 0
+    assert found["memory, MiB"] > 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -22,13 +23,23 @@ if TYPE_CHECKING:
 CHUNK = 4096
 """Records a row."""
 IS_SUBMITTED, IS_ANCHORED, IS_STORED = 1, 2, 4
-_COMPLETE = IS_ANCHORED | IS_STORED
 _BITS = {
     SUBMITTED: IS_SUBMITTED,
     ANCHORED: IS_ANCHORED,
     CAPTURED: IS_STORED,
     ITEM_STORED: IS_STORED,
 }
+_WITH = {bit: bytes(byte | bit for byte in range(256)) for bit in (0, *_BITS.values())}
+"""By bit: what each byte is with it."""
+_COUNTED = {
+    name: bytes(byte & bits == bits for byte in range(256))
+    for name, bits in (
+        ("anchored", IS_ANCHORED),
+        ("stored", IS_STORED),
+        ("complete", IS_ANCHORED | IS_STORED),
+    )
+}
+"""By number that is kept of days: whether each byte counts in it, 1 or 0."""
 _DAY_S = 86_400
 _AT_ONCE = 10_000
 
@@ -46,18 +57,17 @@ class _Kind(NamedTuple):
 
 def advance(connection: sa.Connection, rows: Sequence[Row]) -> None:
     """Note what rows say that were just appended, in their order."""
-    kinds = _kinds(connection, {number for _, _, number in rows})
-    if any(number not in kinds for _, _, number in rows):
-        rows = [row for row in rows if row[2] in kinds]  # damaged: an audit tells of it
-    states = _States(connection, {record // CHUNK for _, record, _ in rows})
-    for taking_back, run in groupby(rows, lambda row: kinds[row[2]].withdraws and row[2]):
-        part = list(run)
-        if taking_back:
-            _withdraw(connection, states, part, kinds)
+    runs = [(number, list(run)) for number, run in groupby(rows, itemgetter(2))]
+    kinds = _kinds(connection, {number for number, _ in runs})
+    states = _States(connection, {row[1] // CHUNK for row in rows})
+    for number, run in runs:
+        kind = kinds.get(number)
+        if kind is None:
+            continue  # damaged: an audit tells of it
+        if kind.withdraws:
+            _withdraw(connection, states, run, kind)
         else:
-            for _, record, number in part:
-                kind = kinds[number]
-                states.put(record, states.get(record) | kind.bit, kind.day)
+            states.add([row[1] for row in run], kind)
     states.write()
 
 
@@ -127,22 +137,31 @@ class _States:
         self._states = {chunk: bytearray(self._known.get(chunk, bytes(CHUNK))) for chunk in numbers}
         self._days: dict[int, Counter[str]] = {}
 
-    def get(self, record: int) -> int:
-        return self._states[record // CHUNK][record % CHUNK]
+    def add(self, ids: Sequence[int], kind: _Kind) -> None:
+        """Let records stand where a series says, too."""
+        if ids[-1] - ids[0] == len(ids) - 1 and ids == list(range(ids[0], ids[-1] + 1)):
+            for chunk in range(ids[0] // CHUNK, ids[-1] // CHUNK + 1):
+                first = max(ids[0] - chunk * CHUNK, 0)
+                stop = min(ids[-1] + 1 - chunk * CHUNK, CHUNK)
+                part = bytes(self._states[chunk][first:stop]).translate(_WITH[kind.bit])
+                self._put(chunk, first, part, kind.day)
+            return
+        for record in ids:
+            self.put(record, self._states[record // CHUNK][record % CHUNK] | kind.bit, kind.day)
 
     def put(self, record: int, new: int, day: int) -> None:
-        chunk, place = self._states[record // CHUNK], record % CHUNK
-        old = chunk[place]
+        """Let one record stand somewhere."""
+        self._put(record // CHUNK, record % CHUNK, bytes([new]), day)
+
+    def _put(self, chunk: int, first: int, new: bytes, day: int) -> None:
+        states = self._states[chunk]
+        old = bytes(states[first : first + len(new)])
         if new == old:
             return
-        chunk[place] = new
+        states[first : first + len(new)] = new
         change = self._days.setdefault(day, Counter())
-        for name, bits in (
-            ("anchored", IS_ANCHORED),
-            ("stored", IS_STORED),
-            ("complete", _COMPLETE),
-        ):
-            change[name] += (new & bits == bits) - (old & bits == bits)
+        for name, table in _COUNTED.items():
+            change[name] += new.translate(table).count(1) - old.translate(table).count(1)
 
     def write(self) -> None:
         fresh = []
@@ -156,13 +175,11 @@ class _States:
         _add_days(self._connection, self._days)
 
 
-def _withdraw(
-    connection: sa.Connection, states: _States, rows: Sequence[Row], kinds: dict[int, _Kind]
-) -> None:
+def _withdraw(connection: sa.Connection, states: _States, rows: Sequence[Row], kind: _Kind) -> None:
     """Look what is left of records that something was taken back of."""
     left = standing(connection, sorted({record for _, record, _ in rows}), rows[-1][0])
-    for _, record, number in rows:
-        states.put(record, bits_of(left.get(record, ())), kinds[number].day)
+    for _, record, _ in rows:
+        states.put(record, bits_of(left.get(record, ())), kind.day)
 
 
 def _kinds(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, _Kind]:
