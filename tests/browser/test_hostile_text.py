@@ -25,13 +25,7 @@ _WAYS = [
     ("events?{}", 200),
 ]
 """Addresses with something hostile in them, and what the answer's status is."""
-_WORDS = [
-    BREAKOUT,
-    HOSTILE,
-    CONTROLS.encode("utf-8", "replace").decode(),
-    LONG[:2000],
-    "javascript:alert(1)",
-]
+_WORDS = [HOSTILE, CONTROLS.encode("utf-8", "replace").decode(), LONG[:2000]]
 
 
 def test_what_records_and_strangers_say_stays_text(

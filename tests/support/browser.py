@@ -15,7 +15,15 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    Response,
+)
 from playwright.sync_api import sync_playwright as playwright_running
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -192,18 +200,28 @@ class Visit:
         found: list[str] = self.page.evaluate(_COVERED)
         return found
 
+    def unfold(self, *, open_: bool = True) -> None:
+        """Open, or close, everything that can be."""
+        script = (
+            "(open) => { for (const one of document.querySelectorAll('details')) one.open = open; }"
+        )
+        self.page.evaluate(script, open_)
+
+    def until(self, question: str, one: Locator) -> None:
+        """Wait until a question about an element is answered with yes.
+
+        Playwright's own waiting in the page needs `eval`, which the pages forbid.
+        """
+        for _ in range(200):
+            if one.evaluate(question):
+                return
+            self.page.wait_for_timeout(25)
+        raise AssertionError(f"{question} of {one}: it never came to that")
+
     def inline(self, markup: str) -> list[str]:
         """Return scripts and styles within a page's markup, as this browser parses it."""
         found: list[str] = self.page.evaluate(_INLINE, markup)
         return found
-
-    def markup_text(self, markup: str) -> str:
-        """Return the text of a page's markup, as this browser parses it."""
-        text: str = self.page.evaluate(
-            "(markup) => new DOMParser().parseFromString(markup, 'text/html').body.textContent",
-            markup,
-        )
-        return text
 
     # ------------------------------------------------------------------ keyboard
 
