@@ -148,6 +148,7 @@ NOT_IN_A_PASS = {
     "AuditTable": _AUDIT,
     "ReadingStore": _AUDIT,
     "MirrorSource": "tests/acceptance/test_kill_pull.py",
+    "FaceTable": "tests/web/test_readers.py",
     "TreeSink": "tests/engine/test_publishing.py",
     "Tree": "tests/audit/test_audit_tree.py",
     "MementoReader": "tests/engine/test_audit_online.py",
