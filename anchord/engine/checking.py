@@ -14,7 +14,15 @@ import msgspec
 from anchord.core import event
 from anchord.core.model import Batch, BatchChange, BatchState, Block
 from anchord.core.paths import unattested
-from anchord.core.proof import Attestation, Found, Timestamp, attestations, drop, serialise
+from anchord.core.proof import (
+    Attestation,
+    Found,
+    Timestamp,
+    attestations,
+    drop,
+    parse_timestamp,
+    serialise,
+)
 from anchord.engine import ledger
 from anchord.engine.parts import RARELY, Parts
 from anchord.engine.proofs import proof_of
@@ -22,7 +30,7 @@ from anchord.engine.witnesses import Later, Void, Witnesses
 from anchord.errors import ProtocolError, TransientError
 
 if TYPE_CHECKING:
-    from anchord.core.model import NewSeries
+    from anchord.core.model import NewSeries, Series
 
 _BLOCK_S = 600
 """What a block takes, on average."""
@@ -169,20 +177,45 @@ def _repeat(parts: Parts, batch: Batch, reopen: list[tuple[str, bytes]]) -> tupl
 def _withdrawals(
     parts: Parts, now: int, batch: Batch, findings: Findings
 ) -> tuple[list[NewSeries], list[int]]:
-    """Intend withdrawals when the block the signed events name is not on the chain any more."""
+    """Intend withdrawals when a block that signed events rest on is not on the chain any more."""
     if batch.state is not BatchState.ANCHORED or batch.block_hash is None:
         return [], []
-    gone = [reason for found, reason in findings.void
-            if found.attestation.height == batch.block_height]  # fmt: skip
-    moved = [block for block in findings.good
-             if block.height == batch.block_height and block.hash != batch.block_hash]  # fmt: skip
-    still = any(block.hash == batch.block_hash for block in findings.good)
-    if still or not (gone or moved):
-        return [], []
-    old = ledger.live_anchored(parts.store, batch.id)
-    reason = f"reorg: block {batch.block_hash.hex()} at height {batch.block_height} was replaced"
+    old = ledger.live_anchored(parts.store, batch.id) if findings.void or findings.good else []
+    if _is_replaced(batch, findings):
+        name = f"block {batch.block_hash.hex()} at height {batch.block_height}"
+    else:
+        undone = {found: _undone(batch, found, findings) for found in old}
+        old = [found for found in old if undone[found] is not None]
+        if not old:
+            return [], []
+        name = f"a block at height {undone[old[0]]}, to which the signed proof leads, too,"
+    reason = f"reorg: {name} was replaced"
     series = [ledger.withdrawn_series(parts, found, reason, now) for found in old]
     return [new for new in series if new is not None], [found.id for found in old]
+
+
+def _is_replaced(batch: Batch, findings: Findings) -> bool:
+    """Tell whether the block that the signed events name is not on the chain any more."""
+    gone = any(found.attestation.height == batch.block_height for found, _ in findings.void)
+    moved = any(
+        block.height == batch.block_height and block.hash != batch.block_hash
+        for block in findings.good
+    )
+    still = any(block.hash == batch.block_hash for block in findings.good)
+    return not still and (gone or moved)
+
+
+def _undone(batch: Batch, series: Series, findings: Findings) -> int | None:
+    """Return the height of a block that a signed proof leads to beside, and that was replaced.
+
+    The event stays true, but whoever verifies its proof meets a path to nowhere.
+    """
+    if not findings.void or series.proof is None:
+        return None
+    void = {(found.message, found.attestation) for found, _ in findings.void}
+    signed = attestations(parse_timestamp(series.proof, batch.root))
+    heights = [one.attestation.height for one in signed if (one.message, one.attestation) in void]
+    return next((height for height in heights if height is not None), None)
 
 
 def _columns(
@@ -191,7 +224,7 @@ def _columns(
     """Return the batch's new columns."""
     policy = parts.policy
     if findings.good and findings.good[0].confirmations >= policy.confirmations:
-        return _anchored_columns(parts, now, batch, findings.good[0], withdrawn=withdrawn)
+        return _anchored_columns(parts, now, batch, findings, withdrawn=withdrawn)
     if batch.state is BatchState.ANCHORED and not withdrawn:
         # The signed block was neither confirmed nor refuted: a source is away. Look again.
         return {"state": batch.state.value, "next_check_at": now + policy.poll_max_s}
@@ -233,11 +266,14 @@ def _look_again(parts: Parts, now: int, findings: Findings) -> int | None:
 
 
 def _anchored_columns(
-    parts: Parts, now: int, batch: Batch, block: Block, *, withdrawn: bool
+    parts: Parts, now: int, batch: Batch, findings: Findings, *, withdrawn: bool
 ) -> dict[str, Any]:
-    """Return the columns of an anchored batch; its block is the one its live events name."""
-    policy = parts.policy
-    missing = policy.final_confirmations - block.confirmations
+    """Return the columns of an anchored batch; its block is the one its live events name.
+
+    It is final with the youngest block that its proof leads to: what is exported must hold whole.
+    """
+    policy, block = parts.policy, findings.good[0]
+    missing = policy.final_confirmations - findings.good[-1].confirmations
     wait_s = max(min(missing * _BLOCK_S // 2, RARELY * policy.poll_max_s), policy.poll_min_s, 1)
     kept = batch.state is BatchState.ANCHORED and not withdrawn
     return {

@@ -100,7 +100,7 @@ class Soak:
         document = json.loads(cost.stdout) if cost.stdout.strip() else {}
         return {"exit_code": cost.code, "result": document.get("result"),
                 "reasons": document.get("reasons"), "counts": document.get("counts"),
-                "words": cost.stderr[-500:]}  # fmt: skip
+                "broken": _broken(document), "words": cost.stderr[-500:]}  # fmt: skip
 
     def _report(
         self, seconds: dict[str, float], after: float, audit: dict[str, Any]
@@ -136,6 +136,12 @@ class Soak:
             **{name: getattr(verdict, name)[:50] for name in KINDS},
             "laws": laws,
         }  # fmt: skip
+
+
+def _broken(document: dict[str, Any]) -> list[str]:
+    """Return the first findings that say something does not hold, so that a report tells why."""
+    found = [one for one in document.get("findings") or [] if one["severity"] == "broken"]
+    return [f"{one['code']}: {one['subject']}: {one['what']}" for one in found[:10]]
 
 
 def lines(report: dict[str, Any]) -> list[str]:

@@ -263,11 +263,17 @@ class _Truth:
         ots = DetachedTimestampFile.deserialize(BytesDeserializationContext(raw))
         if not isinstance(ots.file_hash_op, OpSHA256) or ots.file_digest.hex() != digest:
             return "its proof is about other bytes"
-        for message, item in ots.timestamp.all_attestations():
-            at = item.height if isinstance(item, BitcoinBlockHeaderAttestation) else None
-            if at == payload["block_height"] and message == root:
-                return None
-        return "its proof does not lead to the block"
+        paths = [
+            (item.height, message)
+            for message, item in ots.timestamp.all_attestations()
+            if isinstance(item, BitcoinBlockHeaderAttestation)
+        ]
+        for at, message in paths:
+            if self._roots.get(at, (b"", b""))[0] != message:
+                return f"its proof leads to block {at}, which has another root"
+        if (payload["block_height"], root) not in paths:
+            return "its proof does not lead to the block"
+        return None
 
     def _capture(self, payload: dict[str, Any], _digest: str) -> str | None:
         moment = "".join(one for one in payload["captured_at"] if one.isdigit())

@@ -9,6 +9,7 @@ from support.passes import Passes, bare
 
 from anchord.core.header import block_hash, parse_header
 from anchord.core.model import BatchState
+from anchord.core.proof import attestations, parse_timestamp
 from anchord.engine import ledger
 from anchord.errors import ConfigError
 
@@ -114,6 +115,71 @@ def test_the_same_root_in_another_block_is_withdrawn_and_signed_again(world):
     assert new["block_height"] == height
     assert new["block_hash"] != old
     check_all_anchored(go.parts.store)
+
+
+def test_a_second_path_that_is_undone_spoils_no_event(tmp_path):
+    """The block an event names stands; a younger one that its proof leads to, too, does not."""
+    chain = FakeChain()
+    parts = make_parts(tmp_path, headers=[chain])
+    a, b = parts.calendars
+    go = Passes(parts, chain)
+    go.add(bare(2))
+    go()
+    first = a.mine(chain)
+    chain.grow(3)
+    second = b.mine(chain)
+    chain.grow(5)
+    go(900, 2)
+    assert parts.store.batches.get(1).block_height == first
+    chain.reorg(len(chain.headers) - second)
+    go.chain = None
+    go(6 * 3600, 2)
+    b.mine(chain)
+    chain.grow(5)
+    go.chain = chain
+    go(6 * 3600, 2)
+    assert go.types(1) == [
+        "timestamp_submitted", "timestamp_anchored", "facet_withdrawn", "timestamp_anchored"
+    ]  # fmt: skip
+    last = go.judge()[-1]["payload"]
+    assert last["block_height"] == first
+    check_all_anchored(parts.store)
+    parts.store.close()
+
+
+def test_a_path_that_comes_late_is_looked_at_until_it_is_as_deep_as_the_first(tmp_path):
+    """What is exported is the whole proof, so all of it must hold, however old the first path."""
+    chain = FakeChain()
+    parts = make_parts(tmp_path, headers=[chain])
+    a, b = parts.calendars
+    go = Passes(parts, chain)
+    go.add(bare(1))
+    go()
+    first = a.mine(chain)
+    chain.grow(parts.policy.final_confirmations)
+    go(6 * 3600, 2)
+    assert parts.store.batches.get(1).final_at is not None
+    late = b.mine(chain)
+    go(6 * 3600, 2)
+    assert heights(parts) == {first, late}
+    chain.reorg(1)
+    again = b.mine(chain)
+    chain.grow(5)
+    go(6 * 3600, 3)
+    assert heights(parts) == {first, again}
+    chain.grow(parts.policy.final_confirmations)
+    go(6 * 3600, 2)
+    batch = parts.store.batches.get(1)
+    assert (batch.final_at is not None, batch.next_check_at) == (True, None)
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+    parts.store.close()
+
+
+def heights(parts) -> set[int]:
+    """Return the blocks that the proof of the only batch leads to."""
+    batch = parts.store.batches.get(1)
+    found = attestations(parse_timestamp(batch.proof, batch.root))
+    return {one.attestation.height for one in found if one.attestation.kind == "bitcoin"}
 
 
 def test_a_deep_reorg_a_calendar_never_repairs_leads_to_a_new_submission(world):
@@ -227,9 +293,9 @@ def test_another_calendars_block_carries_on_when_the_first_is_lost(world):
     b.mine(chain)
     chain.grow(2)
     a.mine(chain)
-    chain.grow(5)
+    chain.grow(3)
     go(60)
-    # Only the upper block is lost: what was signed stands.
+    # Only the upper block is lost, which was not deep enough to be signed for: the event stands.
     del chain.headers[104:]
     chain.grow(8)
     go(6 * 3600, 2)

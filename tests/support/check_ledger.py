@@ -173,12 +173,14 @@ def _check_anchor(event: dict[str, Any], chain: FakeChain) -> None:
     assert payload["block_hash"] == block_hash.hex()
     root = raw[36:68]
     assert payload["block_merkle_root"] == root[::-1].hex()
-    messages = [
-        message
+    paths = [
+        (message, item.height)
         for message, item in ots.timestamp.all_attestations()
-        if isinstance(item, BitcoinBlockHeaderAttestation) and item.height == height
+        if isinstance(item, BitcoinBlockHeaderAttestation)
     ]
-    assert root in messages, "the proof does not lead to the block that the event names"
+    assert (root, height) in paths, "the proof does not lead to the block that the event names"
+    for message, at in paths:
+        assert message == chain.headers[at][36:68], f"the proof has a path to no block {at}, too"
     assert payload["confirmations"] >= 1
 
 
