@@ -29,7 +29,6 @@ PAGES = [
     "served file",
     "served hostile",
     "served submitted",
-    "served waiting",
     "served absent",
     "served lookup?ref=2507.00001",
     "static ",

@@ -29,7 +29,8 @@ from playwright.sync_api import sync_playwright as playwright_running
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 _TIMEOUT_MS = 20_000
-_STREAM = "eventsource"
+_LEFT = "net::ERR_ABORTED"
+"""What was on its way, or a stream, when its page was left."""
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _AXE = Axe()
 _HEED = """
@@ -137,8 +138,7 @@ class Visit:
             self.faults.append(f"asked another host: {request.url}")
 
     def _failed(self, request: Request) -> None:
-        # A stream ends when its page is left.
-        if request.resource_type != _STREAM:
+        if request.failure != _LEFT:
             self.faults.append(f"failed: {request.url}: {request.failure}")
 
     def _answered(self, answer: Response) -> None:
