@@ -56,7 +56,15 @@ def test_the_page_says_what_the_report_says(place, raw):
     assert "missed" in text
     assert report["checkpoint"].split("\n")[0] in text
     with Asked(place.config, audit_report="audit.json") as asked:
-        assert asked.ask("/audit.json").body == raw
+        shown = json.loads(asked.ask("/audit.json").body)
+    whole = json.loads(raw)
+    assert str(place.folder) in whole["source"]
+    assert shown == {**whole, "source": "anchord.db"}
+
+
+def test_where_the_store_lies_on_the_operators_machine_is_not_shown(place):
+    status, text = page(place, "audit.json")
+    assert (status, str(place.folder) in text) == (200, False)
 
 
 def test_a_newer_report_takes_the_place_of_the_one_before(place, raw, tmp_path):
@@ -65,7 +73,7 @@ def test_a_newer_report_takes_the_place_of_the_one_before(place, raw, tmp_path):
     with Asked(place.config, audit_report=str(file)) as asked:
         assert asked.ask("/audit").status == 200
         newer = json.loads(raw)
-        newer["source"] = "another store <script>alert(1)</script>\u202e"
+        newer["source"] = "another store <script>alert(1)<script>\u202e"
         other = tmp_path / "new.json"
         other.write_text(json.dumps(newer), "utf-8")
         other.replace(file)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from anchord.app.web_config import WebConfig
     from anchord.core.model import StoredRecord
 
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  read here, not bound
-"""An address to answer at that is none to go to -> the one that reaches it on this machine."""
+_LOOPBACK = {4: "127.0.0.1", 6: "::1"}
+"""What reaches a server on this machine that answers at every address."""
 
 
 @click.command(short_help="Print the address of a record's page, or open it.")
@@ -50,12 +50,15 @@ def command(config_path: str | None, record: str, launch: bool, as_json: bool) -
 
 
 def _root(web: WebConfig) -> str:
+    import ipaddress
+
     from anchord.app.metrics.address import host_and_port
 
     if web.base_url:
         return web.base_url.rstrip("/")
     host, port = host_and_port(web.bind, "web.bind")
-    host = _EVERYWHERE.get(host, host)
+    address = ipaddress.ip_address(host)
+    host = _LOOPBACK[address.version] if address.is_unspecified else host
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from anchord.app.face.assets import FOLDER as ASSETS
+from anchord.app.face.assets import asset
 from anchord.app.face.files import about_files
 from anchord.app.face.schemas import FOLDER as SCHEMAS
 from anchord.app.web.answers import ASK_AGAIN, FOR_EVER, FOR_HOURS, answer
@@ -43,11 +44,16 @@ def about_routes(face: Face) -> list[BaseRoute]:
     def robots(request: Request) -> Response:
         return answer(request, ROBOTS, "text/plain", FOR_HOURS)
 
+    def icon(request: Request) -> Response:
+        """Answer what browsers ask for beside everything that is no page."""
+        return answer(request, fixed[asset("icon.svg")], "image/svg+xml", FOR_HOURS)
+
     routes: list[BaseRoute] = [_fixed(path, data) for path, data in fixed.items()]
     for folder in ("/", f"/{WELL_KNOWN}"):
         routes.append(Route(folder + MANIFEST, keys.manifest))
         routes.append(Route(folder + KEY, keys.active))
-    return [*routes, Route("/keys/{name}.json", keys.one), Route("/robots.txt", robots)]
+    return [*routes, Route("/keys/{name}.json", keys.one), Route("/robots.txt", robots),
+            Route("/favicon.ico", icon)]  # fmt: skip
 
 
 def _fixed(path: str, data: bytes) -> Route:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from anchord.app.face.rendering import render
@@ -105,11 +105,11 @@ class Pages:
         return HTMLResponse(page, status, headers=_HEADERS)
 
     def audit_json(self, _request: Request) -> Response:
-        """Answer the report as it lies there."""
-        path = self._audit.path
-        if path is None or not path.is_file():
+        """Answer the newest report as JSON."""
+        document = self._audit.document()
+        if document is None:
             raise Problem(404, "there is no report: the operator names one in web.audit_report")
-        return FileResponse(path, media_type="application/json", headers=_FRESH)
+        return Response(document, media_type="application/json", headers=_FRESH)
 
     def _newest(self, count: int) -> list[Happening] | None:
         """Return the newest events, asked anew, for that is cheap; None: they cannot be read."""
