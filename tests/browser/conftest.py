@@ -17,10 +17,10 @@ from support.face_places import FacePlace, Serving, plain_server
 _KEPT = os.environ.get("ANCHORD_SCREENSHOTS")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Chromium]:
-    # Not for the session: while it runs, this thread has an event loop, and tests elsewhere
-    # start their own.
+    # Not for longer: while it runs, this thread has an event loop, and tests elsewhere start
+    # their own.
     with Chromium() as running:
         yield running
 
