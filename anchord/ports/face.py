@@ -9,6 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anchord.core.keyring import Keyring
     from anchord.core.model import StoredRecord
 
 ANCHORED_WORDS = ("anchored", "submitted", "not anchored")
@@ -75,7 +76,9 @@ class FaceTable(Protocol):
     """Questions of pages. All of them are cheap, whatever the number of records.
 
     The words here are those of the store's own ledger, which foreign bundles do not count in: what
-    those prove stands on a record's own page. Nothing here is proved; a record's page is.
+    those prove stands on a record's own page. Rows of the ledger that are not as they were appended
+    count for nothing, and neither do events by keys that were not to be believed. No signature is
+    verified here and no event made anew; a record's page does that.
     """
 
     def page(
@@ -86,6 +89,7 @@ class FaceTable(Protocol):
         anchored: str | None = None,
         stored: str | None = None,
         source: str | None = None,
+        keyring: Keyring,
     ) -> Listing:
         """Return records, newest first.
 
@@ -98,13 +102,14 @@ class FaceTable(Protocol):
             anchored: only records with this word.
             stored: only records with this word.
             source: only records of this kind of source, say "arxiv".
+            keyring: public keys; what others signed counts for nothing.
 
         Raises:
             RefusedError: no such word, or a limit below 1.
         """
         ...
 
-    def listed(self, ids: Sequence[int]) -> list[Listed]:
+    def listed(self, ids: Sequence[int], keyring: Keyring) -> list[Listed]:
         """Return records as a list shows them, in the order asked for, without unknown ones."""
         ...
 

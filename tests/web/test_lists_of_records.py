@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.asking import Asked
 from support.face_places import FacePlace, place_of, sample_number
 from support.schemas import assert_valid
+from support.workplace import Workplace, sample
 
 BROWSER = "text/html,*/*;q=0.8"
 
@@ -115,3 +117,25 @@ def test_a_lookup_wants_a_name(asked: Asked) -> None:
     assert asked.ask("/lookup").status == 400
     assert asked.ask("/lookup?ref=").status == 400
     assert asked.ask("/lookup?ref=no+such+thing").status == 404
+
+
+def test_when_a_key_falls_lists_fall_with_the_pages(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.anchor(sample(1))
+    keyring = tmp_path / "keys" / "keyring.toml"
+    with Asked(place.config) as asked:
+        targets = ("/records.json", "/records.json?anchored=anchored", "/records.json?q=2507.00001")
+        before = {target: asked.ask(target) for target in targets}
+        assert all(answer.json["records"][0]["anchored"] == "anchored"
+                   for answer in before.values())  # fmt: skip
+        revoked = 'revoked_at = 1970-01-02T00:00:00Z\nrevocation_reason = "stolen"\nown = true'
+        keyring.write_text(keyring.read_text("utf-8").replace("own = true", revoked), "utf-8")
+        for target, answer in before.items():
+            after = asked.ask(target, If_None_Match=answer.headers["etag"])
+            assert after.status == 200
+            assert not [row for row in after.json["records"] if row["anchored"] != "not anchored"]
+        document = asked.ask(f"/{place_of(sample(1))}.json").json
+        assert document["completeness"]["anchored"] == "not anchored"
+        assert document["anchored"] is None
+        badge = asked.ask(f"/{place_of(sample(1))}/badge.svg").body
+        assert b"not anchored" in badge

@@ -262,6 +262,22 @@ def test_scripts_of_other_pages_may_read_everything(face: FacePlace, asked: Aske
     assert "GET" in before.headers["access-control-allow-methods"]
     wrong = asked.ask(at, "OPTIONS", **there, Access_Control_Request_Method="DELETE")
     assert wrong.status == 400
+    badge = asked.ask(f"{at}/badge.svg")
+    assert badge.headers["cross-origin-resource-policy"] == "cross-origin"
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/healthz", "/readyz", "/metrics", "/parked", "/events", "/audit",
+               "/audit.json"]
+)  # fmt: skip
+def test_how_the_machine_does_is_for_no_other_page(asked: Asked, target: str) -> None:
+    there = {"Origin": "https://elsewhere.example.org"}
+    for answer in (
+        asked.ask(target, **there),
+        asked.ask(target, "OPTIONS", **there, Access_Control_Request_Method="GET"),
+    ):
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_pages_load_nothing_from_elsewhere_and_documents_nothing_at_all(

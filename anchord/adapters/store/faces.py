@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from anchord.adapters.store.believed import believed, intact
 from anchord.adapters.store.citations import citing
 from anchord.adapters.store.connection import one_of
 from anchord.adapters.store.finding import anchored_word, find, fitting, stored_word
+from anchord.adapters.store.ledger import chained
 from anchord.adapters.store.schema import days, events, records, series
-from anchord.adapters.store.standings import bits_of, standing
+from anchord.adapters.store.standings import bits_of
 from anchord.core.event import event_id
 from anchord.core.number import pith_number, record_id
 from anchord.errors import RefusedError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anchord.adapters.store.connection import Database
+    from anchord.core.keyring import Keyring
     from anchord.core.model import StoredRecord
 
 _AT_ONCE = 1_000
@@ -55,18 +58,19 @@ class Faces:
         anchored: str | None = None,
         stored: str | None = None,
         source: str | None = None,
+        keyring: Keyring,
     ) -> Listing:
         """Return records, newest first."""
         _check(limit, anchored, stored)
         if anchored is None and stored is None:
-            return _cut(self._with_words(self._newest(before, limit + 1, source)), limit)
+            return _cut(self._with_words(self._newest(before, limit + 1, source), keyring), limit)
         fits, found = fitting(anchored, stored), list[Listed]()
         at_once = limit + 1 if source is None else _AT_ONCE
         for _ in range(_ROUNDS):
             with self._database.reading() as connection:
                 ids, before = find(connection, before, fits, at_once)
-            for row in self._with_words(self._among(ids, source)):
-                # What is shown is what the ledger says, whatever led here.
+            for row in self._with_words(self._among(ids, source), keyring):
+                # What is shown is what can be believed of the ledger, whatever led here.
                 if anchored in (None, row.anchored) and stored in (None, row.stored):
                     found.append(row)
             if len(found) > limit:
@@ -75,16 +79,17 @@ class Faces:
                 break
         return Listing(tuple(found), before)
 
-    def listed(self, ids: Sequence[int]) -> list[Listed]:
+    def listed(self, ids: Sequence[int], keyring: Keyring) -> list[Listed]:
         """Return records as a list shows them, in the order asked for."""
-        by_id = {row.id: row for row in self._with_words(self._among(ids, None))}
+        by_id = {row.id: row for row in self._with_words(self._among(ids, None), keyring)}
         return [by_id[one] for one in ids if one in by_id]
 
     def recent(self, after: int | None, limit: int) -> list[RecentEvent]:
         """Return events of the ledger, newest last."""
-        columns = (events.c.seq, series.c.event_type, series.c.created_at, events.c.event_id)
+        columns = (series.c.event_type, series.c.created_at, records.c.digest, records.c.year)
         query = (
-            sa.select(*columns, events.c.record_id, records.c.digest, records.c.year)
+            chained()
+            .add_columns(*columns)
             .join(series, series.c.id == events.c.series_id)
             .join(records, records.c.id == events.c.record_id)
             .limit(limit)
@@ -94,7 +99,7 @@ class Faces:
         else:
             query = query.where(events.c.seq > after).order_by(events.c.seq)
         with self._database.reading() as connection:
-            found = [_recent(row) for row in connection.execute(query)]
+            found = [_recent(row) for row in connection.execute(query) if intact(row)]
         return found[::-1] if after is None else found
 
     def history(self) -> list[Day]:
@@ -129,9 +134,9 @@ class Faces:
         with self._database.reading() as connection:
             return connection.execute(query.where(one_of(connection, records.c.id, ids))).all()
 
-    def _with_words(self, rows: Sequence[Any]) -> list[Listed]:
+    def _with_words(self, rows: Sequence[Any], keyring: Keyring) -> list[Listed]:
         with self._database.reading() as connection:
-            types = standing(connection, [row.id for row in rows])
+            types = believed(connection, [row.id for row in rows], keyring)
         return [_listed(row, bits_of(types.get(row.id, ()))) for row in rows]
 
 

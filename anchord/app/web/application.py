@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,12 +35,15 @@ HEADERS = {
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    # All of it is public: badges stand in pages of others, scripts of others read documents.
-    "cross-origin-resource-policy": "cross-origin",
+    # What is not for everybody's pages: `Shared` says what is.
+    "cross-origin-resource-policy": "same-origin",
 }
 """What every answer carries (https://cheatsheetseries.owasp.org, HTTP Headers); pages of ours have
 a Content-Security-Policy of their own."""
 _FRESH = {"cache-control": "no-store"}
+_OWN = re.compile(r"/(?:|healthz|readyz|metrics|parked|events|events\.stream|audit|audit\.json)")
+"""How the machine does, and what is under way: many a server answers its own network alone, and
+any page in a browser there could read it to strangers."""
 _WORTH_CODING = 1024
 _LEVEL = 5
 """Of gzip: beyond it, time grows and answers hardly shrink."""
@@ -97,10 +101,7 @@ def _face_routes(face: Face) -> list[BaseRoute]:
 def _middleware() -> list[Middleware]:
     return [
         Middleware(Guarded),
-        Middleware(
-            CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "HEAD"],
-            allow_headers=["*"], expose_headers=["ETag", "Link"], max_age=_DAY_S,
-        ),
+        Middleware(Shared),
         Middleware(GZipMiddleware, minimum_size=_WORTH_CODING, compresslevel=_LEVEL),
     ]  # fmt: skip
 
@@ -110,6 +111,35 @@ def _metrics(exposition: Callable[[], bytes]) -> Callable[[Request], Response]:
         return Response(exposition(), media_type=CONTENT_TYPE, headers=_FRESH)
 
     return metrics
+
+
+class Shared:
+    """Lets pages and scripts of others have documents of records: those are everybody's.
+
+    Args:
+        app: what answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._own = app
+        self._shared = CORSMiddleware(
+            app, allow_origins=["*"], allow_methods=["GET", "HEAD"], allow_headers=["*"],
+            expose_headers=["ETag", "Link"], max_age=_DAY_S,
+        )  # fmt: skip
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, and say who may read it."""
+        if _OWN.fullmatch(scope["path"]):
+            await self._own(scope, receive, send)
+            return
+
+        async def send_shared(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["cross-origin-resource-policy"] = "cross-origin"
+            await send(message)
+
+        await self._shared(scope, receive, send_shared)
 
 
 class Guarded:

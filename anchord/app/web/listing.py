@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from anchord.adapters.store.reading import SqlReadingStore
     from anchord.app.web.face import Face
+    from anchord.core.keyring import Keyring
 
 _FORMS = (negotiation.HTML, negotiation.JSON)
 _LAST_CURSOR = 10**18 - 1
@@ -65,7 +66,7 @@ def list_routes(face: Face) -> list[BaseRoute]:
         """Answer with a part of the list."""
         wanted = _wanted(request)
         with face.readers.lend() as store:
-            listing = _listing(store, wanted)
+            listing = _listing(store, wanted, face.readers.keyring())
         return _document(request, face, wanted, listing, "records.json", varies=False)
 
     def records(request: Request) -> Response:
@@ -77,7 +78,7 @@ def list_routes(face: Face) -> list[BaseRoute]:
                 found = find(store, wanted.q)
                 if len(found) == 1:
                     return leading_to(request, place_of_record(found[0]))
-            listing = _listing(store, wanted)
+            listing = _listing(store, wanted, face.readers.keyring())
         if not people:
             return _document(request, face, wanted, listing, "records", varies=True)
         return _page(request, face, wanted, listing)
@@ -103,14 +104,15 @@ def _source(request: Request) -> str | None:
     return text or None
 
 
-def _listing(store: SqlReadingStore, wanted: Wanted) -> Listing:
+def _listing(store: SqlReadingStore, wanted: Wanted, keyring: Keyring) -> Listing:
     if not wanted.q.strip():
         return store.faces.page(
             before=wanted.cursor, limit=wanted.limit, anchored=wanted.anchored,
-            stored=wanted.stored, source=wanted.source,
+            stored=wanted.stored, source=wanted.source, keyring=keyring,
         )  # fmt: skip
     # A name means few records, so all of them are one part of a list.
-    rows = store.faces.listed([record.id for record in reversed(find(store, wanted.q))])
+    found = [record.id for record in reversed(find(store, wanted.q))]
+    rows = store.faces.listed(found, keyring)
     kept = [
         row
         for row in rows

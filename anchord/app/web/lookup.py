@@ -61,7 +61,7 @@ def matches(
     request: Request, face: Face, store: SqlReadingStore, text: str, found: Sequence[StoredRecord]
 ) -> Response:
     """Return the list of records that a name means."""
-    rows = store.faces.listed([record.id for record in found])
+    rows = store.faces.listed([record.id for record in found], face.readers.keyring())
     root, headers = root_of(request), {"cache-control": ASK_AGAIN, "vary": "Accept"}
     if negotiation.preferred(request, _FORMS) == negotiation.HTML:
         page = render(

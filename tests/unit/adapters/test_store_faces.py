@@ -8,6 +8,7 @@ import random
 
 import pytest
 import sqlalchemy as sa
+from msgspec import structs
 from support.check_standings import check_standings, facets
 from support.crowd import RECORD, citation
 from support.evidence import bundle_with
@@ -18,6 +19,7 @@ from support.workplace import sample
 
 from anchord.adapters.store import citations, faces, finding, standings
 from anchord.adapters.store.ledger import insert_series
+from anchord.adapters.store.schema import events
 from anchord.adapters.store.sql import SqlStore
 from anchord.core.event import (
     ANCHORED,
@@ -27,11 +29,14 @@ from anchord.core.event import (
     WITHDRAWN,
     chain_next,
 )
+from anchord.core.keyring import OWN_TARGETS, PublicKey, make_keyring
 from anchord.core.model import Document, SignedRow
 from anchord.errors import RefusedError
 from anchord.ports.face import ANCHORED_WORDS, STORED_WORDS
 
 pytestmark = pytest.mark.both_stores
+KEY = PublicKey(key_id="k", public_key=bytes(32), signer_id="registry.example.org")
+KEYRING = make_keyring([KEY])
 DAY_S = 86_400
 KINDS = (SUBMITTED, ANCHORED, CAPTURED, ITEM_STORED)
 
@@ -100,7 +105,7 @@ def pages(store, limit, **wanted):
     """Return the row ids of a whole list, part by part."""
     found, before = [], None
     for _ in range(200):
-        part = store.faces.page(before=before, limit=limit, **wanted)
+        part = store.faces.page(before=before, limit=limit, **{"keyring": KEYRING, **wanted})
         assert len(part.rows) <= limit
         found += part.rows
         if part.next is None:
@@ -147,7 +152,8 @@ def test_a_question_looks_at_a_bounded_part_and_says_where_to_go_on(large, monke
     whole = [row.id for row in pages(large, 50, stored="not stored", anchored="submitted")]
     monkeypatch.setattr(finding, "_MOST", 1)
     monkeypatch.setattr(faces, "_ROUNDS", 1)
-    first = large.faces.page(before=None, limit=5000, anchored="anchored", stored="stored")
+    first = large.faces.page(before=None, limit=5000, anchored="anchored", stored="stored",
+                             keyring=KEYRING)  # fmt: skip
     assert first.next == 4_096
     assert [row.id for row in pages(large, 50, stored="not stored", anchored="submitted")] == whole
 
@@ -161,27 +167,79 @@ def test_a_false_standing_shows_no_false_word(large):
     assert all({"anchored", "stored"} <= stand[row.id] for row in found)
 
 
+@pytest.mark.parametrize(
+    ("key", "anchored", "stored"),
+    [(None, "not anchored", "not stored"),
+     ({"key_id": "another"}, "not anchored", "not stored"),
+     ({"targets": OWN_TARGETS[:1]}, "anchored", "not stored"),
+     ({"targets": OWN_TARGETS[1:]}, "not anchored", "stored"),
+     ({"revoked_at": NOW - 1}, "not anchored", "not stored"),
+     ({"revoked_at": NOW}, "anchored", "stored"),
+     ({"valid_from": NOW + 1}, "not anchored", "not stored"),
+     ({"valid_until": NOW - 1}, "not anchored", "not stored")],
+)  # fmt: skip
+def test_what_a_key_signed_that_was_not_to_be_believed_counts_for_nothing(
+    store, key, anchored, stored
+):
+    fill(store, 3)
+    said(store, ANCHORED, range(1, 4))
+    said(store, CAPTURED, range(1, 4))
+    keyring = make_keyring([] if key is None else [structs.replace(KEY, **key)])
+    rows = [*pages(store, 2, keyring=keyring), *store.faces.listed([1, 2, 3], keyring)]
+    assert {(row.anchored, row.stored) for row in rows} == {(anchored, stored)}
+    fit = pages(store, 2, keyring=keyring, anchored="anchored")
+    assert len(fit) == (3 if anchored == "anchored" else 0)
+
+
+def test_a_withdrawal_by_a_key_that_was_not_to_be_believed_takes_nothing_back(store):
+    fill(store, 1)
+    number = said(store, ANCHORED, [1])
+    said(store, WITHDRAWN, [1], NOW + 10, withdraws=number)
+    assert store.faces.listed([1], KEYRING)[0].anchored == "not anchored"
+    revoked = make_keyring([structs.replace(KEY, revoked_at=NOW + 5)])
+    assert store.faces.listed([1], revoked)[0].anchored == "anchored"
+
+
+@pytest.mark.parametrize("column", ["event_id", "signature", "chain"])
+@pytest.mark.parametrize("spoilt", [1, 2])
+def test_of_a_record_with_a_damaged_row_nothing_is_said(store, column, spoilt):
+    """Its damaged row may be the one that took the others back."""
+    fill(store, 5)
+    number = said(store, ANCHORED, [1, 2])
+    said(store, CAPTURED, [3])
+    said(store, WITHDRAWN, [2], withdraws=number)
+    said(store, CAPTURED, [5])
+    last = max(event.seq for event in store.faces.recent(None, 9) if event.record_id == spoilt)
+    with store._database.writing() as connection:
+        changed = sa.update(events).where(events.c.seq == last)
+        connection.execute(changed.values({column: b"\1" * (64 if column == "signature" else 32)}))
+    (row,) = store.faces.listed([spoilt], KEYRING)
+    assert (row.anchored, row.stored) == ("not anchored", "not stored")
+    assert last not in {event.seq for event in store.faces.recent(None, 9)}
+    assert spoilt not in {row.id for row in pages(store, 2, anchored="anchored")}
+
+
 def test_one_kind_of_source_is_found_among_all(store):
     store.add([*bare(40), *(sample(number) for number in range(5)), *bare(40, "other")], NOW)
     assert len(pages(store, 3, source="arxiv")) == 5
     assert len(pages(store, 3, source="arxiv", stored="not stored")) == 5
     assert pages(store, 3, source="arxiv", stored="stored") == []
     assert pages(store, 3, source="x' OR 1=1 --") == []
-    (first,) = store.faces.page(before=None, limit=1, source="arxiv").rows
+    (first,) = store.faces.page(before=None, limit=1, source="arxiv", keyring=KEYRING).rows
     assert first.name.startswith("pith:20")
 
 
 @pytest.mark.parametrize("before", [0, 1, -5, 2**40, 2**80])
 @pytest.mark.parametrize("word", [None, "not stored"])
 def test_any_number_is_a_place_to_go_on_at(large, before, word):
-    found = large.faces.page(before=before, limit=10, stored=word)
+    found = large.faces.page(before=before, limit=10, stored=word, keyring=KEYRING)
     assert len(found.rows) == (10 if before > 1 else 0)
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"anchored": "yes"}, {"stored": ""}])
 def test_what_no_list_has_is_refused(store, wrong):
     with pytest.raises(RefusedError):
-        store.faces.page(**{"before": None, "limit": 10, **wrong})
+        store.faces.page(**{"before": None, "limit": 10, "keyring": KEYRING, **wrong})
 
 
 def test_events_are_told_newest_last_and_from_any_place_on(large):
@@ -195,9 +253,9 @@ def test_events_are_told_newest_last_and_from_any_place_on(large):
 
 
 def test_records_are_listed_in_the_order_asked_for(large):
-    found = large.faces.listed([9, 4_500, 99_999, 1])
+    found = large.faces.listed([9, 4_500, 99_999, 1], KEYRING)
     assert [row.id for row in found] == [9, 4_500, 1]
-    assert large.faces.listed([]) == []
+    assert large.faces.listed([], KEYRING) == []
 
 
 def test_the_history_ends_with_what_is_so_now(store):
