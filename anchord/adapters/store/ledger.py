@@ -124,7 +124,7 @@ class Ledger:
                 for r in rows
             ]
             insert_many(connection, events, _COLUMNS, values)
-            advance(connection, [(r.seq, r.record_id, r.series_id) for r in rows])
+            advance(connection, values, [found for found, _ in moves])
 
     def of_record(self, record_id: int) -> list[SignedRow]:
         """Return a record's rows in ledger order."""

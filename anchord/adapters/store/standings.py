@@ -7,18 +7,21 @@ transaction that appends. Of many neighbours, as a batch has them, one row is wr
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
-from anchord.adapters.store.connection import insert_many, one_of
+from anchord.adapters.store.connection import one_of
 from anchord.adapters.store.schema import days, events, records, series, standings
 from anchord.core.event import ANCHORED, CAPTURED, ITEM_STORED, SUBMITTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
+
+    from anchord.core.model import Series
 
 CHUNK = 4096
 """Records a row."""
@@ -40,11 +43,13 @@ _COUNTED = {
     )
 }
 """By number that is kept of days: whether each byte counts in it, 1 or 0."""
+_OF_DAYS = bytes(byte & (IS_ANCHORED | IS_STORED) for byte in range(256))
+"""What is left of each byte where days are counted."""
 _DAY_S = 86_400
 _AT_ONCE = 10_000
 
-Row = tuple[int, int, int]
-"""Sequence number, record and series of a row of the ledger."""
+Row = Sequence[Any]
+"""Sequence number, record and series of a row of the ledger; what else is there is not read."""
 
 
 class _Kind(NamedTuple):
@@ -55,10 +60,17 @@ class _Kind(NamedTuple):
     withdraws: bool
 
 
-def advance(connection: sa.Connection, rows: Sequence[Row]) -> None:
-    """Note what rows say that were just appended, in their order."""
+def advance(connection: sa.Connection, rows: Sequence[Row], known: Iterable[Series] = ()) -> None:
+    """Note what rows say that were just appended, in their order.
+
+    Args:
+        connection: within the transaction that appended them.
+        rows: of the ledger.
+        known: series that need not be looked up.
+    """
     runs = [(number, list(run)) for number, run in groupby(rows, itemgetter(2))]
-    kinds = _kinds(connection, {number for number, _ in runs})
+    kinds = {one.id: _kind(one.event_type, one.created_at, one.withdraws) for one in known}
+    kinds |= _kinds(connection, {number for number, _ in runs} - kinds.keys())
     states = _States(connection, {row[1] // CHUNK for row in rows})
     for number, run in runs:
         kind = kinds.get(number)
@@ -133,8 +145,9 @@ class _States:
         self._connection, numbers = connection, sorted(chunks)
         query = sa.select(standings.c.chunk, standings.c.states)
         rows = connection.execute(query.where(one_of(connection, standings.c.chunk, numbers)))
-        self._known = {chunk: bytes(states) for chunk, states in rows}
-        self._states = {chunk: bytearray(self._known.get(chunk, bytes(CHUNK))) for chunk in numbers}
+        known = {chunk: bytearray(states) for chunk, states in rows}
+        self._states = {chunk: known.get(chunk) or bytearray(CHUNK) for chunk in numbers}
+        self._changed: set[int] = set()
         self._days: dict[int, Counter[str]] = {}
 
     def add(self, ids: Sequence[int], kind: _Kind) -> None:
@@ -159,59 +172,74 @@ class _States:
         if new == old:
             return
         states[first : first + len(new)] = new
+        self._changed.add(chunk)
+        if new.translate(_OF_DAYS) == old.translate(_OF_DAYS):
+            return
         change = self._days.setdefault(day, Counter())
         for name, table in _COUNTED.items():
             change[name] += new.translate(table).count(1) - old.translate(table).count(1)
 
     def write(self) -> None:
-        fresh = []
-        for chunk, states in self._states.items():
-            if chunk not in self._known:
-                fresh.append((chunk, bytes(states)))
-            elif states != self._known[chunk]:
-                mine = sa.update(standings).where(standings.c.chunk == chunk)
-                self._connection.execute(mine.values(states=bytes(states)))
-        insert_many(self._connection, standings, ("chunk", "states"), fresh)
+        changed = [
+            {"chunk": chunk, "states": bytes(self._states[chunk])}
+            for chunk in sorted(self._changed)
+        ]
+        if changed:
+            self._connection.execute(_PUT_STATES, changed)
         _add_days(self._connection, self._days)
 
 
 def _withdraw(connection: sa.Connection, states: _States, rows: Sequence[Row], kind: _Kind) -> None:
     """Look what is left of records that something was taken back of."""
-    left = standing(connection, sorted({record for _, record, _ in rows}), rows[-1][0])
-    for _, record, _ in rows:
+    ids = [row[1] for row in rows]
+    left = standing(connection, sorted(set(ids)), rows[-1][0])
+    for record in ids:
         states.put(record, bits_of(left.get(record, ())), kind.day)
 
 
 def _kinds(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, _Kind]:
     wanted, found = sorted(numbers), {}
-    query = sa.select(
-        series.c.id, series.c.event_type, series.c.created_at, series.c.withdraws.is_not(None)
-    )
+    query = sa.select(series.c.id, series.c.event_type, series.c.created_at, series.c.withdraws)
     for start in range(0, len(wanted), _AT_ONCE):
         some = one_of(connection, series.c.id, wanted[start : start + _AT_ONCE])
-        for number, event_type, at, withdraws in connection.execute(query.where(some)):
-            found[number] = _Kind(_BITS.get(event_type, 0), at // _DAY_S, bool(withdraws))
+        for number, *said in connection.execute(query.where(some)):
+            found[number] = _kind(*said)
     return found
 
 
+def _kind(event_type: str, created_at: int, withdraws: int | None) -> _Kind:
+    return _Kind(_BITS.get(event_type, 0), created_at // _DAY_S, withdraws is not None)
+
+
 def _add_days(connection: sa.Connection, changes: dict[int, Counter[str]]) -> None:
-    for day, change in sorted(changes.items()):
-        mine = sa.update(days).where(days.c.day == day)
-        values = {column: days.c[column] + change[column] for column in _COLUMNS}
-        if not connection.execute(mine.values(values)).rowcount:
-            row = {column: change[column] for column in _COLUMNS}
-            connection.execute(sa.insert(days).values(day=day, **row))
+    rows = [
+        {"day": day, **{column: change[column] for column in _COLUMNS}}
+        for day, change in sorted(changes.items())
+    ]
+    if rows:
+        connection.execute(_ADD_DAYS, rows)
 
 
 _COLUMNS = ("records", "anchored", "stored", "complete")
+# Both databases understand it: https://www.sqlite.org/lang_upsert.html.
+_PUT_STATES = sa.text(
+    "INSERT INTO standings (chunk, states) VALUES (:chunk, :states) "
+    "ON CONFLICT (chunk) DO UPDATE SET states = excluded.states"
+)
+_ADD_DAYS = sa.text(
+    "INSERT INTO days (day, records, anchored, stored, complete) "
+    "VALUES (:day, :records, :anchored, :stored, :complete) ON CONFLICT (day) DO UPDATE SET "
+    "records = days.records + excluded.records, anchored = days.anchored + excluded.anchored, "
+    "stored = days.stored + excluded.stored, complete = days.complete + excluded.complete"
+)
 
 
-def _ledger(connection: sa.Connection) -> Iterator[list[Row]]:
+def _ledger(connection: sa.Connection) -> Iterator[Sequence[Row]]:
     after = 0
     query = sa.select(events.c.seq, events.c.record_id, events.c.series_id).order_by(events.c.seq)
     while True:
         found = connection.execute(query.where(events.c.seq > after).limit(_AT_ONCE)).all()
         if not found:
             return
-        yield [(row[0], row[1], row[2]) for row in found]
+        yield found
         after = found[-1][0]
