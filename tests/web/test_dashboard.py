@@ -15,6 +15,7 @@ from support.asking import Asked
 from support.stores import made
 from support.workplace import Workplace, sample
 
+from anchord.adapters.store.counts import Health
 from anchord.adapters.store.measures import Measured
 from anchord.app.config import load
 from anchord.app.metrics.reading import Reading
@@ -22,6 +23,7 @@ from anchord.app.web import figures as figures_module
 from anchord.app.web.face import Face, site_of
 from anchord.app.web.figures import Board, Figures
 from anchord.app.web.overview import overview
+from anchord.app.web.parties import groups
 from anchord.app.web.readers import Readers
 from anchord.errors import StoreBusyError
 from anchord.ports.face import Day
@@ -129,6 +131,32 @@ def test_shares_are_of_the_last_day_and_only_all_is_all(config):
     assert [(one.name, one.done, one.share) for one in told.facets] == [
         ("anchored", 99_999, "99.9 %"), ("stored", 1, "0 %"), ("complete", 0, "0 %"),
     ]  # fmt: skip
+
+
+def test_pictures_go_on_until_today_where_nobody_wrote_since(config):
+    loaded = load(str(config))
+    board = Board(Face(loaded=loaded, readers=Readers(loaded), site=site_of(loaded)))
+    last = Day(day=19_001, records=10, anchored=5, stored=1, complete=0)
+    figures = msgspec.structs.replace(board.latest(30), days=(last,))
+    for now, days in ((19_001 * 86_400, [19_001]), (19_040 * 86_400, [19_040, 19_001])):
+        told = overview(loaded.config, figures, now)
+        assert told is not None
+        assert [one.day for one in told.days] == days
+        assert {one.records for one in told.days} == {10}
+
+
+@pytest.mark.parametrize(("days", "state"), [(1, "answers"), (30, "not asked lately")])
+def test_who_was_asked_long_ago_is_not_said_to_answer(config, days, state):
+    loaded = load(str(config))
+    board = Board(Face(loaded=loaded, readers=Readers(loaded), site=site_of(loaded)))
+    found = board.latest(30).reading.measured
+    assert found is not None
+    url = loaded.config.anchoring.calendars[0].url
+    healthy = Health(url=url, last_ok_at=NOW, last_error_at=None, last_error=None, failures=0)
+    asked = msgspec.structs.replace(found, calendars=(healthy,))
+    known = groups(loaded.config, asked, None, None, NOW + days * 86_400)
+    parties = {one.name: one for group in known for one in group.parties}
+    assert parties[url].state == state
 
 
 # ---------------------------------------------------------------------- the board

@@ -35,6 +35,7 @@ LINES = (
 """Field of `Day`, also the class in pictures, and its words."""
 FACETS = ("anchored", "stored", "complete")
 _MAINNET = "mainnet"
+_DAY_S = 86_400
 
 
 class Facet(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,7 @@ def overview(config: Config, figures: Figures, now: int) -> Overview | None:
     found = reading.measured
     if found is None:
         return None
-    days = figures.days
+    days = _until(now, figures.days)
     network = config.headers.network
     return Overview(
         as_of=moment(int(reading.known_at or now)),
@@ -155,6 +156,14 @@ def _waits(missing: int, since: int | None, now: int) -> str:
 
 
 # ---------------------------------------------------------------------- over time
+
+
+def _until(now: int, days: Sequence[Day]) -> tuple[Day, ...]:
+    """Return the days until today: what nobody wrote to since stays as it was."""
+    today = now // _DAY_S
+    if not days or days[-1].day >= today:
+        return tuple(days)
+    return (*days, msgspec.structs.replace(days[-1], day=today))
 
 
 def _counts(days: Sequence[Day]) -> Markup:

@@ -35,6 +35,7 @@ _NOTES = frozenset({"claims", "marks"})
 """Rows among the lanes that remember something; nothing goes by them."""
 _OLD_HEADER_S = 6 * 3600
 """As in `config/alerts.yml`: headers this old while paths are to be confirmed are not synced."""
+_LONG_AGO_S = 7 * 24 * 3600
 _BAD_FAILURES = 3
 _LAST = 253_402_300_799
 """9999-12-31T23:59:59Z: later ones have no name."""
@@ -112,9 +113,16 @@ def _calendar(url: str, health: Health | None, now: int) -> Party:
         "never answered" if health.last_ok_at is None else f"answered {ago(health.last_ok_at, now)}"
     )
     if not health.failures:
-        return Party(name=plain(url), tone=GOOD, state="answers", words=good)
+        return _answering(url, health.last_ok_at, good, now)
     said = plain(health.last_error or "no answer came")
     return _failing(url, health.failures, f"{said}; {good}")
+
+
+def _answering(url: str, last_ok_at: int | None, words: str, now: int) -> Party:
+    """Return who answered when last asked: that says little once it is long ago."""
+    if last_ok_at is None or now - last_ok_at > _LONG_AGO_S:
+        return Party(name=plain(url), tone=IDLE, state="not asked lately", words=words)
+    return Party(name=plain(url), tone=GOOD, state="answers", words=words)
 
 
 def _failing(name: str, failures: int, words: str) -> Party:
@@ -166,10 +174,9 @@ def _authority(url: str, health: AuthorityHealth | None, now: int) -> Party:
     waiting = (
         counted(health.pending, "batch") if health.pending == 1 else f"{health.pending:,} batches"
     )
-    state = (
-        f"{waiting} waiting" if health.pending else "answers" if health.kept else "not asked yet"
-    )
-    tone = WAIT if health.pending else GOOD if health.kept else IDLE
+    if health.kept and not health.pending:
+        return _answering(url, health.last_ok_at, kept, now)
+    state, tone = (f"{waiting} waiting", WAIT) if health.pending else ("not asked yet", IDLE)
     return Party(name=plain(url), tone=tone, state=state, words=kept)
 
 
