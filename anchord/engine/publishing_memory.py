@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from anchord.core.strictjson import UNREADABLE
 from anchord.core.tree_index import INDEX, read_index
 from anchord.core.trust import Keys
 from anchord.errors import RefusedError, VerificationError
@@ -85,5 +86,5 @@ def _stated(sink: TreeSink, keyring: Keyring) -> _Stated | None:
     said = sink.keep(PAGES)
     try:
         return None if said is None else msgspec.json.decode(said, type=_Stated)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None

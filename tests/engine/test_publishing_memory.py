@@ -161,6 +161,30 @@ def test_a_memory_that_was_forged_is_not_believed(place, tree, made):
     assert tree_files(tree) == whole
 
 
+UNREADABLE = [
+    b"",
+    b"[]",
+    b"{",
+    b'{"made_by": 1}',
+    b"[" * 200_000,
+    b'{"x": ' * 200_000,
+    b'{"made_by": "\xff"}',
+]
+
+
+@pytest.mark.parametrize("data", UNREADABLE, ids=lambda data: repr(data[:16]))
+def test_a_memory_that_cannot_be_read_is_as_none(place, tree, monkeypatch, data):
+    """An older program, or another one with our key, signed for it."""
+    place.anchor(sample(1))
+    with monkeypatch.context() as patched:
+        patched.setattr("anchord.engine.publishing_memory.Memory.file", lambda _: data)
+        publish_tree(place, tree, pages=True)
+    assert (tree / "pages.json").read_bytes() == data
+    publish_tree(place, tree, pages=True)
+    assert json.loads((tree / "pages.json").read_bytes())["made_by"]
+    index_lines(tree)
+
+
 def test_a_publication_that_died_is_made_good(place, tree, tmp_path, monkeypatch):
     class _Died(BaseException):
         pass
