@@ -235,7 +235,9 @@ def test_garbage_in_the_table_ends_the_audit_and_no_worker(place: Place) -> None
         assert [one.process.poll() for one in fleet.workers] == [None]
         refusals = [line for line in fleet.workers[0].log if line["event"] == "retry"]
         assert len(refusals) >= 6
-        assert all("audit_shards" in line["message"] for line in refusals)
+        # A shard may also be begun just after its audit has ended, and then sees nothing.
+        others = [line for line in refusals if not line["message"].startswith("shard ")]
+        assert others == []
     assert place.left() == 0
 
 
