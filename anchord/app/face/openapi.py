@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from anchord import __version__
-from anchord.app.face.schemas import components
+from anchord.app.face.schemas import FOLDER as SCHEMAS
+from anchord.app.face.schemas import components, schema_files
 from anchord.app.face.site import Site
 from anchord.ports.face import ANCHORED_WORDS, STORED_WORDS
 
@@ -32,6 +33,20 @@ _DOCUMENTS = (
     ("certificate.pdf", "application/pdf", None, "One page of what was verified, for people"),
 )
 
+_DESCRIPTION = """\
+Every path answers GET and HEAD. Believe signed events, after checking them, and not this server: \
+`bundle.json` has all that is needed.
+
+A published tree has the files of records and those of the site at the same paths, and what is \
+told here of `/lookup`, `/records`, `/audit.json`, health and `certificate.pdf`, and of asking for \
+a form by `Accept`, holds for a server alone.
+
+Not told as paths, since they are for people and may change: `/` (how complete the registry is), \
+`/events`, `/parked` and `/audit`, pages of HTML; nor `/events.stream`, which does not end: events \
+as they are signed, as server-sent events whose id is the place in the ledger, from `?after=<id>` \
+or `Last-Event-ID` on.
+"""
+
 
 def openapi(site: Site) -> bytes:
     """Return `openapi.json`; without an address of the site the server is where the file is."""
@@ -41,6 +56,7 @@ def openapi(site: Site) -> bytes:
             "title": site.name,
             "version": __version__,
             "summary": "Records, their receipts and proofs; to be read only",
+            "description": _DESCRIPTION,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": site.base_url or "./"}],
@@ -140,9 +156,40 @@ def _about_paths() -> dict[str, dict[str, Any]]:
     ):
         name = path.replace(".", "_").replace("-", "_")
         found[f"/{path}"] = _get(name, summary, [], {"200": _answer({kind: schema}), **_kept()})
+    for path in ("pith-mirrors.json", "pith-signing-key.json"):
+        same = found[f"/{path}"]["get"]
+        found[f"/.well-known/{path}"] = {
+            "get": {**same, "operationId": f"well_known_{same['operationId']}"}
+        }
+    found["/keys/{key_id}.json"] = _get(
+        "key", "A public key of the keyring",
+        [_in_path("key_id", {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}, "Its id")],
+        {"200": _answer({"application/json": "key-document"}), **_kept("404")},
+    )  # fmt: skip
+    names = [path.removeprefix(SCHEMAS + "/") for path in schema_files()]
+    found["/schemas/{file}"] = _get(
+        "schema", "The JSON Schema of a document",
+        [_in_path("file", {"type": "string", "enum": names}, "Its file")],
+        {"200": _answer({"application/schema+json": None}), **_kept()},
+    )  # fmt: skip
+    return {**found, **_health_paths()}
+
+
+def _health_paths() -> dict[str, Any]:
     healthy = {"description": "It lives", "content": {"text/plain": {}}}
-    found["/healthz"] = _get("healthz", "Whether the process lives", [], {"200": healthy})
-    return found
+    ready = {"application/json": {"schema": _READY}}
+    return {
+        "/audit.json": _get(
+            "audit_json", "The newest audit that the operator shows", [],
+            {"200": _answer({"application/json": "audit-report"}), **_kept("404")},
+        ),
+        "/healthz": _get("healthz", "Whether the process lives", [], {"200": healthy}),
+        "/readyz": _get(
+            "readyz", "Whether store and tree can be read", [],
+            {"200": {"description": "They can", "content": ready},
+             "503": {"description": "They cannot", "content": ready}},
+        ),
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------------- parts
@@ -188,6 +235,14 @@ def _kept(*statuses: str) -> dict[str, Any]:
     return {status: _PROBLEMS[status] for status in ("304", *statuses, "503")}
 
 
+_READY = {
+    "type": "object",
+    "required": ["ready", "missing"],
+    "properties": {
+        "ready": {"type": "boolean"},
+        "missing": {"type": "array", "items": {"type": "string"}},
+    },
+}
 _PROBLEM = {
     "title": "Problem details (RFC 9457)",
     "type": "object",

@@ -53,7 +53,8 @@ def number_of(request: Request, name: str, lowest: int, highest: int) -> int | N
     if name not in request.query_params:
         return None
     text = text_of(request, name, _LONGEST_WORD)
-    if not (text.isascii() and text.isdigit()) or not lowest <= int(text) <= highest:
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(highest))
+    if not is_number or not lowest <= int(text) <= highest:
         raise Problem(
             400, f"{name}: expected a whole number from {lowest} to {highest:,}, got {text!r:.40}"
         )
