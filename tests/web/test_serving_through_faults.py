@@ -1,0 +1,37 @@
+"""`anchord serve` beside what goes wrong: it says so, and is right again afterwards."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from support.face_places import Serving
+from support.workplace import Workplace, sample
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    made = Workplace(tmp_path_factory.mktemp("served"))
+    made.anchor(sample(1), sample(2))
+    return made
+
+
+@pytest.fixture(scope="module")
+def host(place: Workplace) -> Iterator[str]:
+    with Serving(place.config) as serving:
+        yield urlsplit(serving.url).netloc
+
+
+def test_no_answer_waits_for_the_clients_delayed_acknowledgement(host: str) -> None:
+    """It would take 40 ms more, each time, from when the kernel stops acknowledging at once."""
+    link, took = http.client.HTTPConnection(host, timeout=30), []
+    for _ in range(60):
+        began = time.perf_counter()
+        link.request("GET", "/healthz")
+        assert link.getresponse().read() == b"ok\n"
+        took.append(time.perf_counter() - began)
+    link.close()
+    assert min(took[-20:]) < 0.03
