@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
 import threading
+import time
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,14 @@ from urllib.parse import urlsplit
 import pytest
 from support.face_places import Serving, place_of
 from support.workplace import Workplace, sample
+
+from anchord.app.config import load
+from anchord.app.service.notify import Notifier
+from anchord.app.web import patience
+from anchord.app.web.application import Offered
+from anchord.app.web.face import Face, site_of
+from anchord.app.web.readers import Readers
+from anchord.app.web.server import MOST_AT_ONCE, Server, listening
 
 AT_ONCE = 60
 
@@ -121,3 +132,73 @@ def test_a_store_that_is_away_is_told_without_its_address(served: Served) -> Non
     assert headers["content-type"] == "application/problem+json"
     assert str(served.place.folder) not in body.decode()
     assert served.ask(f"/{place_of(sample(1))}.json")[0] == 200
+
+
+def held(host: str, asked: bytes, count: int = MOST_AT_ONCE) -> list[socket.socket]:
+    name, port = host.split(":")
+    links = []
+    for _ in range(count):
+        link = socket.create_connection((name, int(port)), 10)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        link.sendall(asked)
+        links.append(link)
+    return links
+
+
+BODY = b"Content-Length: 100000\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-", b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + BODY,
+     b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 40],
+    ids=["silent", "half a head", "half a body", "many, and none is read"],
+)  # fmt: skip
+def test_all_connections_at_once_are_given_back(
+    served: Served, monkeypatch: pytest.MonkeyPatch, asked: bytes
+) -> None:
+    """A server in this process, whose patience is shorter."""
+    monkeypatch.setattr(patience, "ASKING_S", 1.0)
+    monkeypatch.setattr(patience, "READING_S", 1.0)
+    with serving_here(served.place.config) as host:
+        links = held(host, asked)
+        try:
+            end, status = time.monotonic() + 20, 0
+            while status != 200:
+                assert time.monotonic() < end
+                status = ask_once(host)
+                for link in links:  # a byte now and then buys no time
+                    with contextlib.suppress(OSError):
+                        link.send(b"x")
+        finally:
+            for link in links:
+                link.close()
+
+
+def ask_once(host: str) -> int:
+    link = http.client.HTTPConnection(host, timeout=5)
+    try:
+        link.request("GET", "/healthz")
+        return link.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        link.close()
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def serving_here(config: Path) -> Iterator[str]:
+    """Serve in a thread of this process; yield host and port."""
+    loaded = load(str(config))
+    with contextlib.closing(Readers(loaded)) as readers, listening("127.0.0.1", 0) as listener:
+        face = Face(loaded=loaded, readers=readers, site=site_of(loaded))
+        server = Server(Offered(missing=list, face=face), Notifier({}), "here")
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+        assert not thread.is_alive()

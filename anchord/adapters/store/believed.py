@@ -7,7 +7,6 @@ and whether the key that its series names was to be believed at that moment.
 
 from __future__ import annotations
 
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -20,12 +19,12 @@ from anchord.core.keyring import check_permitted
 from anchord.errors import LedgerError, SignatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from anchord.core.keyring import Keyring
 
 _AT_ONCE = 10_000
-_SAYS = [series.c[name] for name in ("event_type", "created_at", "key_id", "withdraws")]
+_SAYS = [series.c[name] for name in ("id", "event_type", "created_at", "key_id", "withdraws")]
 
 
 def believed(
@@ -40,39 +39,42 @@ def believed(
         ids: row ids of records.
         keyring: public keys; what another key signed counts for nothing, as on a record's page.
     """
-    permits, found = cache(partial(_is_permitted, keyring)), dict[int, list[Any]]()
+    numbers: dict[int, set[int]] = {}
+    damaged = set()
     for start in range(0, len(ids), _AT_ONCE):
         some = one_of(connection, events.c.record_id, ids[start : start + _AT_ONCE])
-        query = chained().add_columns(*_SAYS).outerjoin(series, series.c.id == events.c.series_id)
-        for row in connection.execute(query.where(some)):
-            found.setdefault(row.record_id, []).append(row)
+        for row in connection.execute(chained().where(some)):
+            numbers.setdefault(row.record_id, set()).add(row.series_id)
+            if not intact(row):
+                damaged.add(row.record_id)
+    says = _says(connection, set().union(*numbers.values()))
+    counted = {number for number in says if _is_permitted(keyring, says, number)}
     return {
-        record: _standing(rows, permits)
-        for record, rows in found.items()
-        if all(intact(row) and row.event_type is not None for row in rows)
+        record: _standing([says[number] for number in mine & counted])
+        for record, mine in numbers.items()
+        if record not in damaged and mine <= says.keys()
     }
 
 
-def _standing(rows: Sequence[Any], permits: Callable[[str, int, str], bool]) -> set[str]:
-    types = {row.series_id: row.event_type for row in rows}
-    # A withdrawal is about the facet of what it takes back.
-    counted = [
-        row
-        for row in rows
-        if permits(row.key_id, row.created_at, types.get(row.withdraws, row.event_type))
-    ]
-    gone = {row.withdraws for row in counted}
-    return {
-        row.event_type for row in counted if row.withdraws is None and row.series_id not in gone
-    }
+def _says(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Any]:
+    query = sa.select(*_SAYS).where(one_of(connection, series.c.id, sorted(numbers)))
+    return {row.id: row for row in connection.execute(query)}
 
 
-def _is_permitted(keyring: Keyring, key_id: str, at: int, event_type: str) -> bool:
-    key = keyring.get(key_id)
+def _standing(said: Sequence[Any]) -> set[str]:
+    gone = {one.withdraws for one in said}
+    return {one.event_type for one in said if one.withdraws is None and one.id not in gone}
+
+
+def _is_permitted(keyring: Keyring, says: Mapping[int, Any], number: int) -> bool:
+    one = says[number]
+    # A withdrawal is about the facet of what it takes back, and of the same records.
+    about = says.get(one.withdraws, one).event_type
+    key = keyring.get(one.key_id)
     if key is None:
         return False
     try:
-        check_permitted(key, at, TARGET if event_type in TIMESTAMPS else STORAGE)
+        check_permitted(key, one.created_at, TARGET if about in TIMESTAMPS else STORAGE)
     except SignatureError:
         return False
     return True

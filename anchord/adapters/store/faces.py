@@ -69,12 +69,14 @@ class Faces:
         for _ in range(_ROUNDS):
             with self._database.reading() as connection:
                 ids, before = find(connection, before, fits, at_once)
-            for row in self._with_words(self._among(ids, source), keyring):
+            rows = self._among(ids, source)
+            for start in range(0, len(rows), limit + 1):
                 # What is shown is what can be believed of the ledger, whatever led here.
-                if anchored in (None, row.anchored) and stored in (None, row.stored):
-                    found.append(row)
-            if len(found) > limit:
-                return _cut(found, limit)
+                for row in self._with_words(rows[start : start + limit + 1], keyring):
+                    if anchored in (None, row.anchored) and stored in (None, row.stored):
+                        found.append(row)
+                if len(found) > limit:
+                    return _cut(found, limit)
             if before is None:
                 break
         return Listing(tuple(found), before)

@@ -18,6 +18,7 @@ from anchord.app.service.notify import Notifier
 from anchord.app.web.application import Offered, application
 from anchord.app.web.face import Face
 from anchord.app.web.health import Readiness
+from anchord.app.web.patience import Patient
 from anchord.app.web.readers import Readers
 from anchord.errors import ConfigError
 
@@ -49,7 +50,7 @@ def serve(loaded: Loaded, environ: Mapping[str, str], site: Site) -> int:
     web = loaded.config.web
     tree = loaded.resolve(web.tree) if web.tree else None
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(_listening(*host_and_port(web.bind, "web.bind")))
+        listener = stack.enter_context(listening(*host_and_port(web.bind, "web.bind")))
         metrics = Metrics(lambda: loaded)
         stack.callback(metrics.close)
         offered = Offered(
@@ -59,7 +60,7 @@ def serve(loaded: Loaded, environ: Mapping[str, str], site: Site) -> int:
             metrics=metrics.exposition if web.metrics else None,
         )
         stack.enter_context(_stoppable())
-        _Server(offered, Notifier(environ), _at(listener)).run(sockets=[listener])
+        Server(offered, Notifier(environ), _at(listener)).run(sockets=[listener])
     tell(logging.INFO, "stopped", "stopped")
     return 0
 
@@ -70,14 +71,14 @@ def _face(loaded: Loaded, site: Site) -> Iterator[Face]:
         yield Face(loaded=loaded, readers=readers, site=site)
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Tells the service manager how it is; its loop gives the sign of life."""
 
     def __init__(self, offered: Offered, notifier: Notifier, at: str) -> None:
         super().__init__(
             uvicorn.Config(
                 application(offered), log_config=None, access_log=False, server_header=False,
-                proxy_headers=False, http="h11", ws="none", loop="asyncio", lifespan="off",
+                proxy_headers=False, http=Patient, ws="none", loop="asyncio", lifespan="off",
                 limit_concurrency=MOST_AT_ONCE, timeout_keep_alive=_IDLE_S,
                 timeout_graceful_shutdown=_STOP_S, h11_max_incomplete_event_size=_LONGEST_HEAD,
             )
@@ -85,22 +86,30 @@ class _Server(uvicorn.Server):
         self._notifier, self._at = notifier, at
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, and say so."""
         await super().startup(sockets)
         tell(logging.INFO, "started", f"anchord serves {self._at}", at=self._at)
         self._notifier.status(f"serves {self._at}")
         self._notifier.ready()
 
     async def on_tick(self, counter: int) -> bool:
+        """Give a sign of life."""
         self._notifier.beat()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say so, and end."""
         self._notifier.stopping()
         await super().shutdown(sockets)
 
 
 @contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Listen at an address for the length of the block.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Only where the protocol is named, asyncio sends each part of an answer at once (TCP_NODELAY);
     # else the second one waits for the client's delayed acknowledgement, 40 ms.
