@@ -103,7 +103,8 @@ def test_pages_and_documents_of_a_list_have_the_same_records(asked: Asked) -> No
 @pytest.mark.parametrize(
     "query",
     ["limit=0", "limit=201", "limit=", "limit=x", "limit=-1", "limit=1&limit=2", "limit=%D9%A1",
-     "cursor=x", "cursor=", "cursor=" + "9" * 19, "cursor=" + "0" * 19, "anchored=yes", "anchored=", "stored=no",
+     "cursor=x", "cursor=", "cursor=" + "9" * 19, "cursor=" + "0" * 19,
+     "anchored=yes", "anchored=", "stored=no",
      "anchored=stored", "source=%00", "source=" + "a" * 257, "q=" + "a" * 501],
 )  # fmt: skip
 def test_what_a_parameter_must_be_is_told(asked: Asked, query: str) -> None:
