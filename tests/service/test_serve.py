@@ -211,6 +211,20 @@ def test_ready_means_that_store_and_tree_can_be_read(tmp_path: Path) -> None:
     assert health.missing() == ["store"]
 
 
+def test_without_public_keys_no_record_can_be_shown(served: Served) -> None:
+    loaded, moments = load(str(served.place.config)), iter(range(0, 100, 10))
+    health = Readiness(loaded, None, lambda: next(moments))
+    assert health.missing() == []
+    keyring = served.place.folder / "keys" / "keyring.toml"
+    whole = keyring.read_bytes()
+    keyring.write_bytes(b"[")
+    try:
+        assert health.missing() == ["keys"]
+    finally:
+        keyring.write_bytes(whole)
+    assert health.missing() == []
+
+
 def test_a_probe_that_comes_soon_is_given_the_last_answer(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     tree = tmp_path / "public"

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from anchord.adapters.signers.keyring import load_keyring
 from anchord.adapters.store.vitals import ExaminedStore
 from anchord.app.service.logs import tell
 from anchord.app.wiring import store_url
@@ -23,7 +24,7 @@ KEPT_S = 5.0
 
 
 class Readiness:
-    """Looks at the store and the tree. Threads may share it; one of them looks at a time.
+    """Looks at store, public keys and tree. Threads may share it; one of them looks at a time.
 
     Args:
         loaded: the configuration.
@@ -41,7 +42,7 @@ class Readiness:
         self._said = ""
 
     def missing(self) -> list[str]:
-        """Return what is in the way: "store", "tree". Why stands in the log, not in an answer."""
+        """Return what is in the way: "store", "keys", "tree". Why stands in the log alone."""
         with self._lock:
             if self._clock() - self._asked_at >= KEPT_S:
                 reasons = self._look()
@@ -59,6 +60,11 @@ class Readiness:
                 store.close()
         except AnchordError as error:
             found["store"] = str(error)
+        if self._loaded.config.web.records:  # they are shown with what the keys make of them
+            try:
+                load_keyring(self._loaded.resolve(self._loaded.config.signer.key_dir))
+            except AnchordError as error:
+                found["keys"] = str(error)
         if self._tree is not None and not self._tree.is_dir():
             found["tree"] = f"{self._tree} is no folder: anchord mirror publish makes it"
         return found
