@@ -54,3 +54,12 @@ def test_an_empty_store_says_how_it_is_filled_and_a_filter_that_fits_nothing_how
         assert "No record has this name" in shown(empty, "/records?q=2507.10392")
         assert "There is no such record. All records" in shown(empty, "/records?stored=stored")
     assert "There is no such record. All records" in shown(asked, "/records?source=nowhere")
+
+
+def test_every_line_that_may_be_longer_than_a_screen_is_reached_by_keyboard(
+    tmp_path: Path, asked: Asked
+) -> None:
+    with Asked(Workplace(tmp_path).config) as empty:
+        for place, target in [(empty, "/audit"), (asked, "/audit"), (asked, "/parked")]:
+            page = place.ask(target, Accept=BROWSER).body.decode()
+            assert all('tabindex="0"' in tag for tag in re.findall(r"<pre\b[^>]*>", page))

@@ -53,12 +53,6 @@ def badge(view: RecordView) -> bytes:
     return _svg(f"{name}: {', '.join(words.values())}", tuple(words.items()))
 
 
-def label(view: RecordView) -> str:
-    """Return the badge in words, for those who do not see it: what it says, without the name."""
-    words = completeness(view.merged)
-    return "pith: " + ", ".join(text for text, _ in _fields(tuple(words.items()))[1:])
-
-
 def _svg(title: str, words: Words) -> bytes:
     boxes = _boxes(words)
     width = sum(box.width for box in boxes)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anchord.app.face.badge import label
 from anchord.app.face.site import Site, place_of
 from anchord.core.canonical import pith_suffix, record_id
 
@@ -33,7 +32,8 @@ def snippets(view: RecordView, site: Site) -> tuple[Snippet, ...]:
     """Return what shows a record's badge elsewhere; LaTeX comes first."""
     page = _address(site, place_of(view.bundle) + "/")
     image = _address(site, place_of(view.bundle) + "/badge.svg")
-    words = label(view)
+    # It names the record: a pasted word for a state would stay when the state goes.
+    words = view.bundle.number or record_id(view.bundle.digest)
     return (
         Snippet(language="LaTeX", text=_latex(view.bundle)),
         Snippet(language="Markdown", text=f"[![{words}]({image})]({page})"),
