@@ -19,6 +19,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return made
 
 
+def streaming(host: str) -> http.client.HTTPConnection:
+    """Return a connection over which events come for ever."""
+    link = http.client.HTTPConnection(host, timeout=30)
+    link.request("GET", "/events.stream")
+    assert link.getresponse().status == 200
+    return link
+
+
 @pytest.fixture(scope="module")
 def host(place: Workplace) -> Iterator[str]:
     with Serving(place.config) as serving:
@@ -35,3 +43,17 @@ def test_no_answer_waits_for_the_clients_delayed_acknowledgement(host: str) -> N
         took.append(time.perf_counter() - began)
     link.close()
     assert min(took[-20:]) < 0.03
+
+
+def test_a_stop_while_streams_are_open_is_quick_and_no_fault(place: Workplace) -> None:
+    with Serving(place.config) as serving:
+        host = urlsplit(serving.url).netloc
+        links = [streaming(host) for _ in range(8)]
+        began = time.monotonic()
+    assert time.monotonic() - began < 8
+    assert [line.split("anchord: ")[-1] for line in serving.said.splitlines()] == [
+        f"anchord serves {serving.url}",
+        "stopped",
+    ]
+    for link in links:
+        link.close()

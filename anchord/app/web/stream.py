@@ -22,7 +22,7 @@ from anchord.app.web.happenings import happening
 from anchord.errors import AnchordError
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from anchord.app.web.face import Face
     from anchord.app.web.figures import Board
@@ -37,6 +37,7 @@ EVERY_S = 1.0
 PING_S = 15
 _RETRY_MS = 5_000
 _SEND_S = 20.0
+_GOODBYE_S = 1.0
 _UNREAD = 16
 """Looks whose news may wait for one reader."""
 
@@ -141,8 +142,20 @@ class Stream(EventSourceResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; a reader that takes nothing any more is let go of without a word."""
+        open_yet = False
+
+        async def send_noted(message: Message) -> None:
+            nonlocal open_yet
+            await send(message)
+            open_yet = message["type"] == _START or message.get("more_body", False)
+
         with contextlib.suppress(TimeoutError):
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send_noted)
+            if open_yet:  # the server stops; unended, each answer would be told as a fault
+                await asyncio.wait_for(send({"type": _BODY, "body": b""}), _GOODBYE_S)
+
+
+_START, _BODY = "http.response.start", "http.response.body"
 
 
 def _messages(news: News, seen: int) -> list[ServerSentEvent]:
