@@ -178,6 +178,10 @@ class AuditTable(Protocol):
         """Return (table, which row) of rows that belong to nothing, at most 100 a table."""
         ...
 
+    def misstated(self) -> list[tuple[str, str]]:
+        """Return (which, what is wrong) of what is kept for lists and plots, at most 100."""
+        ...
+
 
 class ReadingStore(Store, Protocol):
     """A store opened to be read only: all of it as it was at the first question."""

@@ -82,6 +82,17 @@ CASES: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "gap in the numbers": (
         ("UPDATE events SET seq = -seq WHERE seq > 2",
          "UPDATE events SET seq = 1 - seq WHERE seq < 0"), {"ledger-broken"}),
+    # --- what is kept beside it for lists and plots
+    "standings that say all of all": (
+        ("UPDATE standings SET states = CAST(replace(hex(zeroblob(4096)), '00', char(7)) AS BLOB)",),
+        {"count-differs"}),
+    "standings that say nothing": (("DELETE FROM standings",), {"count-differs"}),
+    "standings cut": (("UPDATE standings SET states = substr(states, 1, 9)",), {"count-differs"}),
+    "standings of records that are not there": (
+        ("INSERT INTO standings SELECT 7, states FROM standings LIMIT 1",), {"count-differs"}),
+    "more anchored on a day": (("UPDATE days SET anchored = anchored + 1",), {"count-differs"}),
+    "a day before all": (("INSERT INTO days VALUES (1, 1, 1, 1, 1)",), {"count-differs"}),
+    "day dropped": (("DELETE FROM days",), {"count-differs"}),
     # --- series
     "payload of a series": (
         ("UPDATE series SET payload = CAST(replace(payload, 'opentimestamps', 'other') AS BLOB) "

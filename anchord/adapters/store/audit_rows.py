@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from anchord.adapters.store.audit_owners import OWNERS
+from anchord.adapters.store.audit_standings import misstated
 from anchord.adapters.store.captures import to_capture
 from anchord.adapters.store.connection import Database, select_in
 from anchord.adapters.store.leaves import to_batch
@@ -229,6 +231,11 @@ class AuditRows:
                     for row in connection.execute(lost.limit(_SHOWN))
                 ]
         return found
+
+    def misstated(self) -> list[tuple[str, str]]:
+        """Return (which, what is wrong) of what is kept for lists and plots, at most 100."""
+        with self._database.reading() as connection:
+            return list(islice(misstated(connection), _SHOWN))
 
     def _one(self, query: sa.Select[Any]) -> Any:
         with self._database.reading() as connection:

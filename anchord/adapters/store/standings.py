@@ -68,10 +68,18 @@ def advance(connection: sa.Connection, rows: Sequence[Row], known: Iterable[Seri
         rows: of the ledger.
         known: series that need not be looked up.
     """
-    runs = [(number, list(run)) for number, run in groupby(rows, itemgetter(2))]
     kinds = {one.id: _kind(one.event_type, one.created_at, one.withdraws) for one in known}
-    kinds |= _kinds(connection, {number for number, _ in runs} - kinds.keys())
-    states = _States(connection, {row[1] // CHUNK for row in rows})
+    states = States()
+    states.load(connection, {row[1] // CHUNK for row in rows})
+    _advance(connection, states, rows, kinds)
+    states.write(connection)
+
+
+def _advance(
+    connection: sa.Connection, states: States, rows: Sequence[Row], known: dict[int, _Kind]
+) -> None:
+    runs = [(number, list(run)) for number, run in groupby(rows, itemgetter(2))]
+    kinds = known | _kinds(connection, {number for number, _ in runs} - known.keys())
     for number, run in runs:
         kind = kinds.get(number)
         if kind is None:
@@ -80,7 +88,6 @@ def advance(connection: sa.Connection, rows: Sequence[Row], known: Iterable[Seri
             _withdraw(connection, states, run, kind)
         else:
             states.add([row[1] for row in run], kind)
-    states.write()
 
 
 def came_in(connection: sa.Connection, count: int, now: int) -> None:
@@ -93,14 +100,19 @@ def rebuild(connection: sa.Connection) -> None:
     """Make all of it anew from records and ledger: some seconds for a million records."""
     connection.execute(sa.delete(standings))
     connection.execute(sa.delete(days))
+    derived(connection).write(connection)
+
+
+def derived(connection: sa.Connection) -> States:
+    """Return what follows from records and ledger, whatever is kept; nothing is written."""
+    states = States()
     day = sa.cast(records.c.added_at - records.c.added_at % _DAY_S, sa.BigInteger)
     came = sa.select(day, sa.func.count()).group_by(day)
-    _add_days(
-        connection,
-        {moment // _DAY_S: Counter(records=count) for moment, count in connection.execute(came)},
-    )
+    for moment, count in connection.execute(came):
+        states.days[moment // _DAY_S] = Counter(records=count)
     for rows in _ledger(connection):
-        advance(connection, rows)
+        _advance(connection, states, rows, {})
+    return states
 
 
 def bits_of(types: Iterable[str]) -> int:
@@ -138,17 +150,21 @@ def standing(
     return stand
 
 
-class _States:
-    """The bytes of some chunks, and how they change."""
+class States:
+    """The bytes of some chunks, and how they and the numbers of days change."""
 
-    def __init__(self, connection: sa.Connection, chunks: Iterable[int]) -> None:
-        self._connection, numbers = connection, sorted(chunks)
-        query = sa.select(standings.c.chunk, standings.c.states)
-        rows = connection.execute(query.where(one_of(connection, standings.c.chunk, numbers)))
-        known = {chunk: bytearray(states) for chunk, states in rows}
-        self._states = {chunk: known.get(chunk) or bytearray(CHUNK) for chunk in numbers}
+    def __init__(self) -> None:
+        self.chunks: dict[int, bytearray] = {}
+        self.days: dict[int, Counter[str]] = {}
         self._changed: set[int] = set()
-        self._days: dict[int, Counter[str]] = {}
+
+    def load(self, connection: sa.Connection, chunks: Iterable[int]) -> None:
+        """Begin with what is kept."""
+        query = sa.select(standings.c.chunk, standings.c.states)
+        rows = connection.execute(
+            query.where(one_of(connection, standings.c.chunk, sorted(chunks)))
+        )
+        self.chunks.update({chunk: bytearray(states) for chunk, states in rows})
 
     def add(self, ids: Sequence[int], kind: _Kind) -> None:
         """Let records stand where a series says, too."""
@@ -156,18 +172,18 @@ class _States:
             for chunk in range(ids[0] // CHUNK, ids[-1] // CHUNK + 1):
                 first = max(ids[0] - chunk * CHUNK, 0)
                 stop = min(ids[-1] + 1 - chunk * CHUNK, CHUNK)
-                part = bytes(self._states[chunk][first:stop]).translate(_WITH[kind.bit])
+                part = bytes(self._chunk(chunk)[first:stop]).translate(_WITH[kind.bit])
                 self._put(chunk, first, part, kind.day)
             return
         for record in ids:
-            self.put(record, self._states[record // CHUNK][record % CHUNK] | kind.bit, kind.day)
+            self.put(record, self._chunk(record // CHUNK)[record % CHUNK] | kind.bit, kind.day)
 
     def put(self, record: int, new: int, day: int) -> None:
         """Let one record stand somewhere."""
         self._put(record // CHUNK, record % CHUNK, bytes([new]), day)
 
     def _put(self, chunk: int, first: int, new: bytes, day: int) -> None:
-        states = self._states[chunk]
+        states = self._chunk(chunk)
         old = bytes(states[first : first + len(new)])
         if new == old:
             return
@@ -175,21 +191,27 @@ class _States:
         self._changed.add(chunk)
         if new.translate(_OF_DAYS) == old.translate(_OF_DAYS):
             return
-        change = self._days.setdefault(day, Counter())
+        change = self.days.setdefault(day, Counter())
         for name, table in _COUNTED.items():
             change[name] += new.translate(table).count(1) - old.translate(table).count(1)
 
-    def write(self) -> None:
+    def write(self, connection: sa.Connection) -> None:
+        """Keep it."""
         changed = [
-            {"chunk": chunk, "states": bytes(self._states[chunk])}
-            for chunk in sorted(self._changed)
+            {"chunk": chunk, "states": bytes(self.chunks[chunk])} for chunk in sorted(self._changed)
         ]
         if changed:
-            self._connection.execute(_PUT_STATES, changed)
-        _add_days(self._connection, self._days)
+            connection.execute(_PUT_STATES, changed)
+        _add_days(connection, self.days)
+
+    def _chunk(self, number: int) -> bytearray:
+        found = self.chunks.get(number)
+        if found is None:
+            found = self.chunks[number] = bytearray(CHUNK)
+        return found
 
 
-def _withdraw(connection: sa.Connection, states: _States, rows: Sequence[Row], kind: _Kind) -> None:
+def _withdraw(connection: sa.Connection, states: States, rows: Sequence[Row], kind: _Kind) -> None:
     """Look what is left of records that something was taken back of."""
     ids = [row[1] for row in rows]
     left = standing(connection, sorted(set(ids)), rows[-1][0])
@@ -213,14 +235,14 @@ def _kind(event_type: str, created_at: int, withdraws: int | None) -> _Kind:
 
 def _add_days(connection: sa.Connection, changes: dict[int, Counter[str]]) -> None:
     rows = [
-        {"day": day, **{column: change[column] for column in _COLUMNS}}
+        {"day": day, **{column: change[column] for column in COLUMNS}}
         for day, change in sorted(changes.items())
     ]
     if rows:
         connection.execute(_ADD_DAYS, rows)
 
 
-_COLUMNS = ("records", "anchored", "stored", "complete")
+COLUMNS = ("records", "anchored", "stored", "complete")
 # Both databases understand it: https://www.sqlite.org/lang_upsert.html.
 _PUT_STATES = sa.text(
     "INSERT INTO standings (chunk, states) VALUES (:chunk, :states) "

@@ -35,8 +35,6 @@ HEADERS = {
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    # Badges stand in pages of others, scripts of others read documents; `Shared` says which not.
-    "cross-origin-resource-policy": "cross-origin",
 }
 """What every answer carries (https://cheatsheetseries.owasp.org, HTTP Headers); pages of ours have
 a Content-Security-Policy of their own."""
@@ -129,17 +127,17 @@ class Shared:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer, and say who may read it."""
-        if not _OWN.fullmatch(scope["path"]):
-            await self._shared(scope, receive, send)
-            return
+        is_own = _OWN.fullmatch(scope["path"]) is not None
 
-        async def send_own(message: Message) -> None:
+        async def send_whose(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["cross-origin-resource-policy"] = "same-origin"
+                headers["cross-origin-resource-policy"] = (
+                    "same-origin" if is_own else "cross-origin"
+                )
             await send(message)
 
-        await self._own(scope, receive, send_own)
+        await (self._own if is_own else self._shared)(scope, receive, send_whose)
 
 
 class Guarded:

@@ -122,6 +122,7 @@ class _Audit:
         stages: tuple[tuple[str, Callable[[], None]], ...] = (
             ("the ledger", lambda: series_lengths(store, ledger.run(start), outcome)),
             ("what belongs together", self._orphans),
+            ("what lists and plots show", self._misstated),
             ("the batches", lambda: BatchAudit(store, self._blocks, outcome).run(on_progress)),
             ("what was brought", self._kept),
             ("the items", lambda: FileAudit(store, outcome).run()),
@@ -146,6 +147,11 @@ class _Audit:
             self._outcome.find("row-of-nothing", Severity.BROKEN, Part.STORE, f"{table}: {what}",
                                "what it belongs to was removed, or it was added",
                                RESTORE)  # fmt: skip
+
+    def _misstated(self) -> None:
+        for which, what in self._store.audit.misstated():
+            self._outcome.find("count-differs", Severity.BROKEN, Part.STORE, which, what,
+                               "lists or plots show what is not so: " + RESTORE)  # fmt: skip
 
     def _kept(self) -> None:
         """Hold files that were brought against their hashes, and their paths against headers."""
