@@ -28,6 +28,7 @@ from anchord.adapters.store.lookup import Lookup
 from anchord.adapters.store.reading import _OneMoment
 from anchord.adapters.store.records import Records
 from anchord.adapters.store.sql import SqlStore
+from anchord.adapters.store.storage import Storage
 from anchord.core.model import SignedRow
 from anchord.engine.event_reader import read_event
 from support.check_standings import check_standings
@@ -44,6 +45,7 @@ class _Seen:
         self.database = database
         self.records, self.batches = Records(database, ()), Batches(database)
         self.ledger, self.lookup = Ledger(database), Lookup(database)
+        self.storage = Storage(database)
 
     def all(self, statement: str) -> Sequence[Any]:
         """Return the rows that a statement selects."""
