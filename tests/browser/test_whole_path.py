@@ -75,7 +75,9 @@ def test_from_an_empty_store_to_complete_records(
 
         path.mine()
         path.finish()
-        assert strip_of(visit, record) == ["not attested", "anchored", "stored", "refs pending"]
+        assert strip_of(visit, record) == [
+            "not attested", "anchored in a test chain", "stored", "refs pending"
+        ]  # fmt: skip
         words = visit.page.inner_text("main")
         assert "Block hash" in words
         assert "Capture of" in words
@@ -90,6 +92,8 @@ def test_from_an_empty_store_to_complete_records(
         keep("4-complete")
 
         for place in path.places:
-            assert strip_of(visit, f"{path.url}/{place}")[1:3] == ["anchored", "stored"]
+            assert strip_of(visit, f"{path.url}/{place}")[1:3] == [
+                "anchored in a test chain", "stored"
+            ]  # fmt: skip
         assert "Traceback" not in path.serving.said
         assert visit.faults == board.faults == bare.faults == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise, product
@@ -9,14 +10,19 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
+from support.face_views import rich
 
-from anchord.app.face.badge import _svg
+from anchord.app.face.badge import _svg, badge
+from anchord.app.face.page import page
+from anchord.app.face.site import Site
+from anchord.app.face.strip import FOR_TESTS, strip_words
 from anchord.app.face.text_width import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 FACETS = {
     "attested": ("attested", "not attested"),
-    "anchored": ("anchored", "submitted", "not anchored"),
+    "anchored": ("anchored", "submitted", "not anchored", FOR_TESTS),
     "stored": ("stored", "not stored"),
     "refs": ("refs", "refs pending"),
 }
@@ -92,3 +98,23 @@ def test_a_badge_needs_nothing_from_outside_and_acts_on_nothing():
     assert not re.search(r"script|style=|<style|href|\bon\w+=", raw)
     assert set(re.findall(r"https?://[^\"]*", raw)) == {"http://www.w3.org/2000/svg"}
     assert set(re.findall(r"url\(([^)]*)\)", raw)) == {"#r", "#s"}
+
+
+@pytest.mark.parametrize("chain", ["bitcoin-regtest", "bitcoin-testnet4", "bitcoin-signet"])
+def test_a_block_of_a_chain_made_for_tests_never_makes_anything_anchored_by_that_word(chain):
+    view = rich()
+    real, test = (
+        replace(view, state=json.loads(
+            re.sub('"chain": "[a-z0-9-]+"', f'"chain": "{name}"', json.dumps(view.state))))
+        for name in ("bitcoin", chain)
+    )  # fmt: skip
+    assert strip_words(real.state)["anchored"] == "anchored"
+    assert strip_words(test.state)["anchored"] == FOR_TESTS
+    for view, word in ((real, "anchored"), (test, FOR_TESTS)):
+        said = texts(ET.fromstring(badge(view)))  # noqa: S314  made here
+        assert said[1] == word
+        fields = [one.get("fill") for one in ET.fromstring(badge(view)).iter(f"{SVG}rect")]  # noqa: S314
+        assert (fields[2] == "#2e7d32") is (view is real), "only Bitcoin is green"
+        strip = re.search(r'<ul class="strip".*?</ul>', page(view, Site()).decode(), re.DOTALL)
+        assert strip is not None
+        assert f">{word}<" in strip[0]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from anchord.app.face.strip import FOR_TESTS, strip_words
 from anchord.app.face.text_width import text_width
 from anchord.core.canonical import record_id
-from anchord.core.state import completeness
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -28,6 +28,7 @@ _HELD = "#2e7d32"
 _UNDER_WAY = "#9a6700"
 _OPEN = "#757575"
 """White letters stand out from each of these by 4.5 to 1 or more (WCAG 2.2, 1.4.3)."""
+_WAITING = ("submitted", FOR_TESTS)
 _ALWAYS = ("anchored", "stored")
 """The badge's subject; what others add follows once it is there."""
 
@@ -48,7 +49,7 @@ class _Box(msgspec.Struct, frozen=True, kw_only=True):
 
 def badge(view: RecordView) -> bytes:
     """Return `badge.svg` of a record, UTF-8."""
-    words = completeness(view.merged)
+    words = strip_words(view.state)
     name = view.bundle.number or record_id(view.bundle.digest)
     return _svg(f"{name}: {', '.join(words.values())}", tuple(words.items()))
 
@@ -66,7 +67,7 @@ def _fields(words: Words) -> Sequence[tuple[str, str]]:
         if word == facet:
             shown.append((word, _HELD))
         elif facet in _ALWAYS:
-            shown.append((word, _UNDER_WAY if word == "submitted" else _OPEN))
+            shown.append((word, _UNDER_WAY if word in _WAITING else _OPEN))
     return shown
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from anchord.app.face.rendering import render
+from anchord.app.face.strip import FOR_TESTS, strip_words
 from anchord.app.face.words import shown
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Tally:
             state: what `state.json` says of it.
             moment: when it came, in Unix seconds.
         """
-        words = state["current"]["completeness"]
+        words = strip_words(state)
         strip = tuple(words[facet] for facet in _FACETS)
         self.records += 1
         self.words.update(strip)
@@ -73,9 +74,11 @@ class Tally:
 def front_page(tally: Tally, site: Site) -> bytes:
     """Return `index.html` of a tree, UTF-8."""
     counts = [(word, tally.words[word]) for word in _DONE]
+    if tally.words[FOR_TESTS]:
+        counts.insert(1, (FOR_TESTS, tally.words[FOR_TESTS]))
     return render(
         "front.html", root="", site=site, records=tally.records, counts=counts,
-        newest=tally.newest, done=frozenset(_DONE),
+        newest=tally.newest, done=frozenset(_DONE), waits=frozenset(("submitted", FOR_TESTS)),
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from anchord.app.face.rows import relation_words
 from anchord.app.face.site import ROOT, Site, place_of
 from anchord.app.face.snippets import snippets, without_address
 from anchord.app.face.storage_row import storage_row
+from anchord.app.face.strip import FOR_TESTS, strip_words
 from anchord.app.face.timestamp_row import timestamp_row
 from anchord.app.face.titles import title_of
 from anchord.app.face.words import moment, shown
@@ -98,8 +99,8 @@ def _name(view: RecordView) -> _Name:
 
 def _strip(view: RecordView) -> list[tuple[str, str]]:
     """Return the four words and their tones."""
-    words = view.state["current"]["completeness"].values()
-    tones = dict.fromkeys(_DONE, "good") | {"submitted": "wait"}
+    words = strip_words(view.state).values()
+    tones = dict.fromkeys(_DONE, "good") | {"submitted": "wait", FOR_TESTS: "wait"}
     return [(word, tones.get(word, "idle")) for word in words]
 
 

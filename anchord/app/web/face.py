@@ -23,6 +23,12 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     """Open the store to be read, at a fresh moment each time."""
     site: Site
 
+    @property
+    def test_network(self) -> str:
+        """The network whose blocks prove nothing about Bitcoin; empty: it is Bitcoin."""
+        network = self.loaded.config.headers.network
+        return "" if network == "mainnet" else network
+
 
 def site_of(loaded: Loaded) -> Site:
     """Return where a configuration says that its pages are, and what they are called."""

@@ -147,6 +147,6 @@ def _page(request: Request, face: Face, wanted: Wanted, listing: Listing) -> Res
         "records.html", root=root, site=face.site, here="records", wanted=wanted,
         rows=[row_of(row, face.site, root) for row in listing.rows],
         more=None if listing.next is None else f"?{wanted.query(listing.next)}",
-        anchored_words=ANCHORED_WORDS, stored_words=STORED_WORDS,
+        anchored_words=ANCHORED_WORDS, stored_words=STORED_WORDS, network=face.test_network,
     )  # fmt: skip
     return answer(request, page, f"{negotiation.HTML}; charset=utf-8", varies=True)

@@ -66,7 +66,7 @@ def matches(
     if negotiation.preferred(request, _FORMS) == negotiation.HTML:
         page = render(
             "matches.html", root=root, site=face.site, here="records", reference=text,
-            rows=[row_of(row, face.site, root) for row in rows],
+            rows=[row_of(row, face.site, root) for row in rows], network=face.test_network,
         )  # fmt: skip
         return Response(page, 300, {**headers, **PAGE_HEADERS}, media_type=negotiation.HTML)
     document = {"reference": text, "matches": [row_of(row, face.site, root) for row in rows]}
