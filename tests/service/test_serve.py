@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import email.utils
 import os
 import re
 import signal
@@ -108,10 +109,39 @@ def test_types_do_not_depend_on_the_machine(served: Served, path: str, kind: str
     assert (status, headers["content-type"]) == (200, kind)
 
 
+def test_a_folder_with_a_page_leads_to_it_whatever_the_host_is_called(served: Served) -> None:
+    (page,) = served.tree.glob("pith/*/index.html")
+    name = page.parent.name
+    status, headers, body = served.ask(f"/pith/{name}")
+    assert (status, headers["location"], body) == (307, f"./{name}/", b"")
+    assert served.ask(f"/pith/{name}/")[::2] == (200, page.read_bytes())
+
+
 def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
     tag = served.ask("/index.json")[1]["etag"]
     assert served.ask("/index.json", If_None_Match=tag)[::2] == (304, b"")
     assert served.ask("/index.json", If_None_Match='"another"')[0] == 200
+
+
+def test_what_was_published_anew_is_sent_whatever_its_date_says(served: Served) -> None:
+    """Same length, same date: as when a tree is published twice in a moment."""
+    path, other = served.tree / "README.txt", served.tree / "README.txt.new"
+    before, old = served.ask("/README.txt")[1], path.stat()
+    data = path.read_bytes()
+    date = email.utils.formatdate(old.st_mtime + 60, usegmt=True)
+    assert served.ask("/README.txt", If_Modified_Since=date)[::2] == (200, data)
+    try:
+        other.write_bytes(data[::-1])
+        os.utime(other, ns=(old.st_atime_ns, old.st_mtime_ns))
+        other.replace(path)
+        status, headers, body = served.ask("/README.txt", If_None_Match=before["etag"])
+        assert (status, body) == (200, data[::-1])
+        assert headers["etag"] != before["etag"]
+        path.write_bytes(data)
+        os.utime(path, ns=(old.st_atime_ns, old.st_mtime_ns))
+        assert served.ask("/README.txt", If_None_Match=headers["etag"])[::2] == (200, data)
+    finally:
+        path.write_bytes(data)
 
 
 def test_a_head_is_the_answer_without_its_body(served: Served) -> None:
