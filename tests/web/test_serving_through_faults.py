@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import threading
 import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from support.asking import Asked
 from support.face_places import Serving
 from support.workplace import Workplace, sample
+
+from anchord.app.config import Loaded
+from anchord.app.metrics.reading import Reading
+from anchord.app.web import dashboard, figures
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +63,28 @@ def test_a_stop_while_streams_are_open_is_quick_and_no_fault(place: Workplace) -
     ]
     for link in links:
         link.close()
+
+
+def test_who_comes_first_to_a_large_store_sees_that_it_is_counted(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = threading.Event()
+    real = figures.read
+
+    def slowly(loaded: Loaded) -> Reading:
+        assert counted.wait(20)
+        return real(loaded)
+
+    monkeypatch.setattr(figures, "read", slowly)
+    monkeypatch.setattr(dashboard, "PATIENCE_S", 0.05)
+    with Asked(place.config) as asked:
+        for path in ("/", "/parked"):
+            answer = asked.ask(path)
+            assert (answer.status, answer.headers["refresh"]) == (200, "3")
+            assert "being counted" in answer.body.decode()
+        counted.set()
+        monkeypatch.setattr(dashboard, "PATIENCE_S", 20)
+        for path in ("/", "/parked"):
+            answer = asked.ask(path)
+            assert (answer.status, "refresh" in answer.headers) == (200, False)
+            assert "being counted" not in answer.body.decode()

@@ -37,7 +37,12 @@ _HEADERS = {**PAGE_HEADERS, **_FRESH}
 _LAST_ID = "last-event-id"
 _LONGEST_ID = 18
 """Digits; a ledger's sequence numbers have 64 bits."""
-_READING = "The numbers are being read for the first time: reload this page in some seconds."
+_READING = (
+    "The records are being counted for the first time: a large store takes some seconds. This page "
+    "loads again by itself."
+)
+_SOON = {"refresh": "3"}
+"""Loads a page again without a script (https://html.spec.whatwg.org, 7.4.7)."""
 _UNREADABLE = "The store cannot be read now. Why stands in the log of anchord serve."
 
 
@@ -121,11 +126,11 @@ class Pages:
 
     def _page(self, template: str, figures: Figures, **values: object) -> Response:
         missing = figures.reading.measured is None
-        trouble = ""
-        if missing:
-            trouble = _UNREADABLE if figures.number else _READING
+        counting = missing and not figures.number
+        trouble = _READING if counting else _UNREADABLE if missing else ""
         page = render(template, root="", site=self._face.site, trouble=trouble, **values)
-        return HTMLResponse(page, 503 if missing else 200, headers=_HEADERS)
+        status = 503 if missing and not counting else 200
+        return HTMLResponse(page, status, headers=_HEADERS | (_SOON if counting else {}))
 
 
 def _last_seen(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:
