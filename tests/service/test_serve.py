@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import email.utils
 import http.client
 import json
-import email.utils
 import os
 import re
 import signal

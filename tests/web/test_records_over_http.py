@@ -204,6 +204,15 @@ def test_whatever_is_asked_for_is_answered(asked: Asked, text: str) -> None:
         assert "\n" not in answer.headers.get("location", "")
 
 
+@pytest.mark.parametrize("folder", ["/", "/pith/", "/record/", "/keys/", "/.well-known/"])
+def test_no_address_makes_an_answer_that_is_much_larger_than_it(asked: Asked, folder: str) -> None:
+    for filling in ("/", "a/", "%2F", "../", "a"):
+        target = folder + filling * (15_000 // len(filling))
+        answer = asked.ask(target, Accept=BROWSER)
+        assert answer.status in (400, 404)
+        assert len(answer.body) < 2 * len(target)
+
+
 def test_what_has_no_proof_yet_says_so(face: FacePlace, asked: Asked) -> None:
     for file in ("proof.ots", "certificate.pdf"):
         answer = asked.ask(f"/{place_of(face.waiting)}/{file}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 5
 """When to ask again while the store is busy."""
 _LONGEST = 600
+_DEEPEST = 30
 
 
 class Problem(Exception):  # noqa: N818  an answer, not a fault of ours
@@ -116,4 +117,6 @@ def root_of(request: Request) -> str:
     Slashes are counted as they were sent: one that is written as %2F ends nothing (RFC 3986, 2.2).
     """
     sent: bytes = request.scope.get("raw_path") or request.scope["path"].encode("utf-8")
-    return "../" * max(sent.partition(b"?")[0].count(b"/") - 1, 0)
+    depth = max(sent.partition(b"?")[0].count(b"/") - 1, 0)
+    # Nothing is that deep; a page of errors must not be a thousand times what was asked for.
+    return "../" * depth if depth <= _DEEPEST else "/"
