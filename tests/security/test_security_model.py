@@ -16,7 +16,7 @@ PLACE = re.compile(r"`([\w/]+\.py):(\w+|\*)`")
 
 ATTACKERS = (
     "calendar", "explorer", "peer", "archive", "source of records", "mirror", "database",
-    "receiver", "user of the same machine", "thief of the signing key",
+    "receiver", "visitor", "user of the same machine", "thief of the signing key",
     "installed",
 )  # fmt: skip
 
