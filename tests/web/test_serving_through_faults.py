@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,9 +15,14 @@ from support.asking import Asked
 from support.face_places import Serving
 from support.workplace import Workplace, sample
 
-from anchord.app.config import Loaded
+from anchord.adapters.store.reading import SqlReadingStore
+from anchord.app.config import Loaded, load
 from anchord.app.metrics.reading import Reading
 from anchord.app.web import dashboard, figures
+from anchord.app.web.certificates import Certificates
+from anchord.app.web.face import Face, site_of
+from anchord.app.web.readers import Readers
+from anchord.core.model import StoredRecord
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +95,28 @@ def test_who_comes_first_to_a_large_store_sees_that_it_is_counted(
             answer = asked.ask(path)
             assert (answer.status, "refresh" in answer.headers) == (200, False)
             assert "being counted" not in answer.body.decode()
+
+
+def test_a_certificate_that_many_ask_for_at_once_is_made_once(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bytes] = []
+    real = Certificates._make
+
+    def slowly(self: Certificates, store: SqlReadingStore, record: StoredRecord) -> bytes:
+        made.append(record.digest)
+        time.sleep(0.2)  # the others come meanwhile
+        return real(self, store, record)
+
+    monkeypatch.setattr(Certificates, "_make", slowly)
+    loaded = load(str(place.config))
+    with contextlib.closing(Readers(loaded)) as readers, ThreadPoolExecutor(6) as threads:
+        certificates = Certificates(Face(loaded=loaded, readers=readers, site=site_of(loaded)))
+
+        def ask(_: int) -> bytes:
+            mark = readers.mark()
+            with readers.lend() as store:
+                return certificates.pdf(store, next(store.records.walk())[0], mark)
+
+        assert len(set(threads.map(ask, range(6)))) == 1
+    assert len(made) == 1

@@ -53,21 +53,29 @@ class Certificates:
             Problem: there is none, or not now; it says why.
         """
         key = (mark, self._headers_mark())
-        with self._lock:
-            known = self._made.get(record.digest)
-            if known is not None and known[0] == key:
-                return known[1]
+        if (data := self._known(record, key)) is not None:
+            return data
         if not self._turn.acquire(timeout=_PATIENCE_S):
             raise Problem(503, "other certificates are being made: ask again", {"retry-after": "5"})
         try:
-            data = self._make(store, record)
+            # Whoever had the turn before may have made this one.
+            if (data := self._known(record, key)) is None:
+                data = self._make(store, record)
+                self._keep(record, key, data)
         finally:
             self._turn.release()
+        return data
+
+    def _known(self, record: StoredRecord, key: object) -> bytes | None:
+        with self._lock:
+            known = self._made.get(record.digest)
+        return known[1] if known is not None and known[0] == key else None
+
+    def _keep(self, record: StoredRecord, key: object, data: bytes) -> None:
         with self._lock:
             self._made[record.digest] = (key, data)
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
-        return data
 
     def _make(self, store: SqlReadingStore, record: StoredRecord) -> bytes:
         from anchord.app.certificate import pdf
