@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 from urllib.parse import quote, urljoin
 
@@ -327,6 +328,40 @@ def test_without_headers_here_nobody_is_asked(face: FacePlace, tmp_path: Path) -
         answer = asked.ask(f"/{place_of(sample(1))}/certificate.pdf")
     assert (answer.status, answer.kind) == (503, "application/problem+json")
     assert "headers" in answer.json["detail"]
+    assert str(tmp_path) not in answer.json["detail"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE batches SET proof = CAST(X'ff' AS TEXT)",
+     "UPDATE batches SET proof = substr(proof, 1, 60)",
+     "UPDATE tiles SET record_ids = zeroblob(length(record_ids))",
+     "UPDATE events SET signature = zeroblob(64)", "UPDATE series SET key_id = 'another'",
+     "UPDATE records SET digest = zeroblob(32) WHERE id = 2", "DELETE FROM series"],
+)  # fmt: skip
+def test_a_damaged_store_says_of_no_record_that_it_is_anchored_and_not_where_it_lies(
+    tmp_path: Path, damage: str
+) -> None:
+    place = Workplace(tmp_path)
+    place.anchor(sample(1), sample(2))
+    if not (tmp_path / "anchord.db").exists():
+        return  # the statements are SQLite's
+    at = f"/{place_of(sample(1))}"
+    targets = [at, *(at + end for end in (".json", "/badge.svg", "/bundle.json", "/state.json",
+               "/events.json", "/graph.json", "/proof.ots", "/certificate.pdf"))]  # fmt: skip
+    targets += ["/records.json", "/records.json?q=2507.00001", "/records?anchored=anchored"]
+    with Asked(place.config) as asked:
+        before = {target: asked.ask(target) for target in targets}
+        assert {answer.status for answer in before.values()} == {200}
+        with sqlite3.connect(tmp_path / "anchord.db") as connection:
+            connection.execute(damage)
+        connection.close()
+        for target, answer in before.items():
+            after = asked.ask(target, If_None_Match=answer.headers["etag"])
+            whole = after.status in (200, 304) and b"not anchored" not in after.body
+            assert str(tmp_path).encode() not in after.body, target
+            if whole and target.startswith(at) and not target.endswith("/bundle.json"):
+                assert (after.body or answer.body) == answer.body, "what is shown is as it was"
 
 
 # Others of ours

@@ -7,13 +7,15 @@ Making one takes a tenth of a second, so one is made at a time, and the last one
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from anchord.app.service.logs import tell
 from anchord.app.web.problems import Problem
 from anchord.app.wiring import SystemClock, chain_name
-from anchord.errors import RefusedError, TransientError, VerificationError
+from anchord.errors import AnchordError, RefusedError, TransientError, VerificationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
 _KEPT = 32
 _PATIENCE_S = 0.5
 """Who waits holds a store that others wait for."""
+
+
+_NO_HEADERS = "the block headers on this machine do not tell now, and this server asks nobody else"
+_NOT_PROVED = "no certificate: what is here of this record does not prove it"
+
+
+def _told(status: int, words: str, error: AnchordError) -> Problem:
+    """Return what strangers are told; the log has what may name files of this machine."""
+    tell(logging.WARNING, "certificate", f"a certificate was not made: {error}")
+    return Problem(status, words)
 
 
 class Certificates:
@@ -92,8 +104,10 @@ class Certificates:
                     store, record, keyring, (), lambda *_: asked_for, headers, record.digest.hex()
                 )  # fmt: skip
         except TransientError as error:
-            raise Problem(503, f"{error}; this server asks nobody else") from None
-        except (RefusedError, VerificationError) as error:
+            raise _told(503, _NO_HEADERS, error) from None
+        except VerificationError as error:
+            raise _told(404, _NOT_PROVED, error) from None
+        except RefusedError as error:
             raise Problem(404, str(error)) from None
         return pdf.render(page_of(made), made.subject.digest)
 
