@@ -7,7 +7,7 @@
 #   RECORDS=20000 HOURS=24              how much `make day` lives through
 #   DAYS=30 RECORDS=50000 STORE=sqlite  what `make soak` lives through; STORE=postgres starts a server
 #   TIME=600                            how many seconds `make fuzz` takes
-#   SERVE=1                             `make demo` shows its records in a browser at the end
+#   SERVE=1                             `make demo` serves pages of its records at the end, and prints the address
 
 VENV ?= .venv
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \

@@ -41,7 +41,9 @@ _BLOCKS = 6
     help="Keep everything in this folder (default: a temporary one, removed at the end).",
 )
 @click.option(
-    "--serve", is_flag=True, help="Show the records in a browser at the end, until Ctrl-C."
+    "--serve",
+    is_flag=True,
+    help="Serve pages of the records at the end, until Ctrl-C; their address is printed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(directory: Path | None, serve: bool, as_json: bool) -> int:
