@@ -185,7 +185,7 @@ def _health_paths() -> dict[str, Any]:
         ),
         "/healthz": _get("healthz", "Whether the process lives", [], {"200": healthy}),
         "/readyz": _get(
-            "readyz", "Whether store and tree can be read", [],
+            "readyz", "Whether store, public keys and tree can be read", [],
             {"200": {"description": "They can", "content": ready},
              "503": {"description": "They cannot", "content": ready}},
         ),
