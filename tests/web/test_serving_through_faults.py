@@ -18,6 +18,7 @@ from support.workplace import Workplace, sample
 from anchord.adapters.store.reading import SqlReadingStore
 from anchord.app.config import Loaded, load
 from anchord.app.metrics.reading import Reading
+from anchord.app.web import certificates as certificates_module
 from anchord.app.web import dashboard, figures
 from anchord.app.web.certificates import Certificates
 from anchord.app.web.face import Face, site_of
@@ -109,6 +110,7 @@ def test_a_certificate_that_many_ask_for_at_once_is_made_once(
         return real(self, store, record)
 
     monkeypatch.setattr(Certificates, "_make", slowly)
+    monkeypatch.setattr(certificates_module, "_PATIENCE_S", 20)
     loaded = load(str(place.config))
     with contextlib.closing(Readers(loaded)) as readers, ThreadPoolExecutor(6) as threads:
         certificates = Certificates(Face(loaded=loaded, readers=readers, site=site_of(loaded)))
