@@ -32,8 +32,10 @@ _NOBODY: CitedBy = ((), 0)
 class Pages(Protocol):
     """What people and agents read beside the evidence. All of it follows from what is given."""
 
-    program: str
-    """Differs wherever the same record could have other pages."""
+    @property
+    def program(self) -> str:
+        """Differs wherever the same record could have other pages."""
+        ...
 
     def names(self, folder: str) -> Sequence[str]:
         """Return the paths of one record's files, bundle and state among them."""
