@@ -1,5 +1,5 @@
 # anchord: `make demo` shows the whole job, `make test` runs everything that must pass.
-# Needs Python 3.11 to 3.14 (with venv) and make, nothing else; both targets make what they need.
+# Needs Python 3.11 to 3.14 (with venv) and make; the suite also what `.ci/run` installs.
 #
 #   PYTHON=python3.13 VENV=.venv-3.13   another interpreter, in an environment of its own
 #   PYTEST_ARGS="tests/unit -k merkle"  a part of the suite
