@@ -270,18 +270,20 @@ def _anchored_columns(
 ) -> dict[str, Any]:
     """Return the columns of an anchored batch; its block is the one its live events name.
 
-    It is final with the youngest block that its proof leads to: what is exported must hold whole.
+    It is final with the youngest block that its proof leads to, and looked at for as long as one
+    of its paths is undecided: what is exported must hold whole.
     """
     policy, block = parts.policy, findings.good[0]
     missing = policy.final_confirmations - findings.good[-1].confirmations
     wait_s = max(min(missing * _BLOCK_S // 2, RARELY * policy.poll_max_s), policy.poll_min_s, 1)
+    looks = [now + wait_s if missing > 0 else None, _look_again(parts, now, findings)]
     kept = batch.state is BatchState.ANCHORED and not withdrawn
     return {
         "state": BatchState.ANCHORED.value,
         "attested_at": batch.attested_at or now,
         "anchored_at": batch.anchored_at if kept else now,
         "final_at": now if missing <= 0 else None,
-        "next_check_at": now + wait_s if missing > 0 else None,
+        "next_check_at": min((at for at in looks if at is not None), default=None),
         "note": None,
         **({} if kept else _block_columns(block)),
     }

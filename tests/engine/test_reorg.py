@@ -175,6 +175,28 @@ def test_a_path_that_comes_late_is_looked_at_until_it_is_as_deep_as_the_first(tm
     parts.store.close()
 
 
+def test_a_late_path_to_a_block_that_is_gone_already_is_taken_out_of_a_final_proof(tmp_path):
+    """Nothing can be said of it at first: the block that took its place is not buried yet."""
+    chain = FakeChain()
+    parts = make_parts(tmp_path, headers=[chain])
+    a, b = parts.calendars
+    go = Passes(parts, chain)
+    go.add(bare(1))
+    go()
+    first = a.mine(chain)
+    chain.grow(parts.policy.final_confirmations)
+    go(6 * 3600, 2)
+    late = b.mine(chain)
+    chain.reorg(1)
+    go(6 * 3600)
+    assert heights(parts) == {first, late}
+    chain.grow(parts.policy.confirmations)
+    go(6 * 3600, 2)
+    assert heights(parts) == {first}
+    assert go.types(1) == ["timestamp_submitted", "timestamp_anchored"]
+    parts.store.close()
+
+
 def heights(parts) -> set[int]:
     """Return the blocks that the proof of the only batch leads to."""
     batch = parts.store.batches.get(1)
