@@ -79,12 +79,13 @@ class Rows:
         if url.startswith("sqlite"):
             url = f"sqlite:///file:{world.folder.absolute() / 'anchord.db'}?mode=ro&uri=true"
         self._engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-        self._connection = self._engine.connect().execution_options(stream_results=True)
+        self._connection = self._engine.connect()
         # Else each statement would see its own moment, and somebody may be writing.
-        begin = "BEGIN"
         if self._engine.dialect.name == "postgresql":
-            begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-        self._connection.exec_driver_sql(begin)
+            self._connection.execution_options(isolation_level="REPEATABLE READ")
+        else:
+            self._connection.exec_driver_sql("BEGIN")
+        self._connection.execution_options(stream_results=True)
 
     def __call__(self, statement: str, **values: Any) -> Iterator[Any]:
         """Yield what a statement selects."""

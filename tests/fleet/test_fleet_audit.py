@@ -170,7 +170,7 @@ def test_a_worker_killed_in_the_middle_costs_its_lease(place: Place) -> None:
         holder = place.session()
         holder.execute("SELECT pg_advisory_lock(4711)")
         with beside(lambda: place.audit("--fleet")) as done:
-            eventually(lambda: len(answering(place)) == 2)
+            eventually(lambda: len(answering(place)) == 2, 150)
             victim = fleet.workers[0]
             assert victim.pid in answering(place)
             victim.kill()

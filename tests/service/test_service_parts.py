@@ -345,4 +345,4 @@ def test_a_reader_who_is_cut_off_at_the_stop_is_no_fault() -> None:
     async def nothing(*_: object) -> dict[str, str]:
         return {"type": "http.disconnect"}
 
-    asyncio.run(Guarded(cut_off)({"type": "http"}, nothing, nothing))
+    asyncio.run(Guarded(cut_off)({"type": "http", "headers": []}, nothing, nothing))

@@ -11,7 +11,7 @@ from anchord.app.thresholds import Judged
 from anchord.core import strictjson
 from anchord.core.audit import AuditReport
 from anchord.core.moment import seconds
-from anchord.core.standing import DAY_S
+from anchord.core.standing import DAY_S, FACETS, Completeness
 from anchord.errors import AnchordError, RefusedError
 
 MAX_BYTES = 64_000_000
@@ -30,8 +30,10 @@ def read_document(raw: bytes) -> Audited:
         found["created_at"] = seconds(found["created_at"])
         completeness = found["completeness"]
         completeness["backlog"] = [_day(row) for row in completeness["backlog"]]
+        report = msgspec.convert(found, AuditReport)
+        _check_rows(report.completeness)
         return Audited(
-            report=msgspec.convert(found, AuditReport),
+            report=report,
             thresholds=msgspec.convert(thresholds, tuple[Judged, ...]),
         )
     except (AnchordError, msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
@@ -39,6 +41,20 @@ def read_document(raw: bytes) -> Audited:
             "expected a report as `anchord audit -o FILE.json` of this version writes it; "
             f"{type(error).__name__}: {error!s:.200}"
         ) from error
+
+
+def _check_rows(found: Completeness) -> None:
+    """Look whether the tables have the rows and columns that every audit's have.
+
+    Raises:
+        KeyError: one is missing; it is named.
+    """
+    for facet in FACETS:
+        found.oldest_waiting_s[facet]
+    for groups in (found.by_source, found.by_cohort):
+        for row in groups.values():
+            for column in ("records", *FACETS, "both"):
+                row[column]
 
 
 def _day(row: dict[str, Any]) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ EXEMPT = {
     "adapters/sources/watched.py:look": _OWN_CURSOR,
     "adapters/store/calls.py:store_answer": "writes an answer that was checked",
     "adapters/store/calls.py:store_upgrade": "writes an answer that was checked",
+    "adapters/store/citations.py:keep_citations": _CHECKED,
     "adapters/store/leaves.py:unpack_ids": _OWN_STORE,
     "adapters/store/tokens.py:store": "writes a token that was checked",
     "engine/audit/bundles.py:well_written": _CHECKED,

@@ -30,6 +30,7 @@ from anchord.adapters.tsa import read_trusted
 from anchord.app.audit_targets import open_tree
 from anchord.app.cli import ledger_proof
 from anchord.app.config import load
+from anchord.app.face.files import RECORD_FILES
 from anchord.app.face.site import Site
 from anchord.app.report import json_document, reading
 from anchord.app.report.contents import Audited
@@ -38,6 +39,7 @@ from anchord.core.audit import AuditOptions
 from anchord.core.bundle_check import check_document
 from anchord.core.model import Document, Rejection, Scheme
 from anchord.core.network import REGTEST
+from anchord.core.trust import Keys
 from anchord.engine.audit import tree_items
 from anchord.engine.audit.tree import audit_tree
 from anchord.engine.certifying import certify_bundle
@@ -45,6 +47,7 @@ from anchord.engine.header_view import HeaderView
 from anchord.engine.item_verification import is_day_manifest, verify_day_manifest
 from anchord.engine.pull_check import check_bundle, compare_state, read_document
 from anchord.engine.verification import verify_bundle, verify_ots
+from anchord.engine.viewing import view_of
 from anchord.errors import AnchordError
 from support import audits
 from support.crowd import KEYRING, RECORD
@@ -74,6 +77,13 @@ def _report(data: bytes) -> None:
     audited = reading.read_document(data)
     assert page_of(Site(), "", audited)
     assert reading.read_document(json_document.render(audited).encode()) == audited
+
+
+def _shown(data: bytes) -> None:
+    """A bundle that is read can be shown in every form that its record has."""
+    view = view_of(data, Keys(KEYRING))
+    for file in RECORD_FILES:
+        assert file.make(view, Site())
 
 
 def _from_file(use: Callable[[Path], object], name: str = "input") -> Callable[[bytes], object]:
@@ -313,6 +323,7 @@ TARGETS = (
     Target(name="report of an audit", feed=_report, strict=False, seeds=lambda: [
         json_document.render(Audited(report=audits.empty())).encode(),
         json_document.render(audits.audited(audits.sound())).encode()], longest=1 << 15),
+    Target(name="bundle that is shown", feed=_shown, strict=False, seeds=samples.bundles),
     Target(name="document of records", feed=_read_as(kinds.Kind.RECORD),
            seeds=lambda: [*samples.records()[:4], b"[" + samples.records()[0] + b",{}]",
                           samples.bundles()[0]]),
