@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from anchord.errors import AnchordError, RefusedError
 
 MAX_BYTES = 64_000_000
 """Longer than any report gets: each kind of finding is kept 1,000 times."""
+_MOST = 10**15
+"""What is larger is no count, and no number of seconds."""
 
 
 def read_document(raw: bytes) -> Audited:
@@ -26,6 +29,7 @@ def read_document(raw: bytes) -> Audited:
     """
     try:
         found = strictjson.parse(raw, max_bytes=MAX_BYTES)
+        _check_numbers(found)
         thresholds = found.pop("thresholds")
         found["created_at"] = seconds(found["created_at"])
         completeness = found["completeness"]
@@ -36,11 +40,35 @@ def read_document(raw: bytes) -> Audited:
             report=report,
             thresholds=msgspec.convert(thresholds, tuple[Judged, ...]),
         )
-    except (AnchordError, msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
+    except (
+        AnchordError,
+        msgspec.ValidationError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise RefusedError(
             "expected a report as `anchord audit -o FILE.json` of this version writes it; "
             f"{type(error).__name__}: {error!s:.200}"
         ) from error
+
+
+def _check_numbers(value: object) -> None:
+    """Look whether all numbers are such that they can be drawn.
+
+    Raises:
+        ValueError: one is larger than anything that is counted.
+    """
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, int | float) and not abs(one) <= _MOST:
+            raise ValueError(f"the number {one!s:.40}")
 
 
 def _check_rows(found: Completeness) -> None:
@@ -48,13 +76,22 @@ def _check_rows(found: Completeness) -> None:
 
     Raises:
         KeyError: one is missing; it is named.
+        ValueError: more are done than there are.
     """
     for facet in FACETS:
         found.oldest_waiting_s[facet]
+        _check_parts(found.records, getattr(found, facet).values())
     for groups in (found.by_source, found.by_cohort):
         for row in groups.values():
-            for column in ("records", *FACETS, "both"):
-                row[column]
+            _check_parts(row["records"], (row["both"],))
+            _check_parts(row["records"], (row["anchored"] + row["stored"] - row["both"],))
+            _check_parts(min(row["anchored"], row["stored"]), (row["both"],))
+
+
+def _check_parts(whole: int, parts: Iterable[int]) -> None:
+    for part in parts:
+        if not 0 <= part <= whole:
+            raise ValueError(f"{part} of {whole}")
 
 
 def _day(row: dict[str, Any]) -> tuple[int, int, int]:
