@@ -8,18 +8,17 @@ escaped like all else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from anchord.app.face.rendering import render
 from anchord.app.face.strip import FOR_TESTS, strip_words
 from anchord.app.face.text_width import text_width
 from anchord.core.canonical import record_id
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-
     from anchord.core.record_view import RecordView
 
 _SIDE_PX = 5
@@ -57,7 +56,7 @@ def badge(view: RecordView) -> bytes:
 def _svg(title: str, words: Words) -> bytes:
     boxes = _boxes(words)
     width = sum(box.width for box in boxes)
-    return _template().render(title=title, boxes=boxes, width=width).encode()
+    return render("badge.svg", title=title, boxes=boxes, width=width)
 
 
 def _fields(words: Words) -> Sequence[tuple[str, str]]:
@@ -86,18 +85,3 @@ def _placed(fields: Sequence[tuple[str, str]]) -> Iterator[_Box]:
             middle=10 * x + 5 * width, text_length=10 * text,
         )  # fmt: skip
         x += width
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("anchord.app.face"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("badge.svg")
