@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from support.browser import Chromium
+from support.browser import FIGURES_MS, Chromium
 from support.face_places import Serving
 from support.workplace import Workplace, sample
 
@@ -27,12 +27,12 @@ def test_events_and_numbers_come_by_themselves(
             page.locator("#numbers > summary").click()
             page.locator("#numbers > summary").blur()
         place.anchor(sample(2))
-        expect(page.locator(".happenings li")).to_have_count(before + 2, timeout=20_000)
+        expect(page.locator(".happenings li")).to_have_count(before + 2)
         seen = page.locator(".happenings a").all_text_contents()
         assert len(set(seen)) == 2
         assert seen[0] == seen[1], "the newest first"
         if path == "/":
-            expect(page.locator("#completeness")).to_contain_text("2 of 2", timeout=20_000)
+            expect(page.locator("#completeness")).to_contain_text("2 of 2", timeout=FIGURES_MS)
             assert page.locator("#numbers").get_attribute("open") is not None
             page.screenshot(path=pictures / "dashboard-live.png", full_page=True)
         assert visit.faults == []

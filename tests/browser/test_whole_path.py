@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser import Chromium, Visit
+from support.browser import FIGURES_MS, Chromium, Visit
 from support.seed_path import SeedPath
 
 _STRIP = "ul.strip li"
@@ -86,7 +86,7 @@ def test_from_an_empty_store_to_complete_records(
         expect(board.page.locator("ol.happenings")).to_contain_text(
             "captured by the Wayback Machine"
         )
-        expect(board.page.locator("#completeness")).to_contain_text("4 of 4")
+        expect(board.page.locator("#completeness")).to_contain_text("4 of 4", timeout=FIGURES_MS)
         reload_until(bare, path.url, min(10, events_on(board.page)))
         assert "4 of 4" in bare.page.inner_text("#completeness")
         keep("4-complete")

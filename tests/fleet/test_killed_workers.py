@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.check_ledger import check_all_anchored, check_ledger
-from support.fleet import LEASE_S, Fleet, eventually, shared
+from support.fleet import LEASE_S, Fleet, Stretch, eventually, shared
 from support.postgres import Cluster
 from support.running import anchord
 
@@ -118,15 +118,26 @@ def healed(config: Path) -> None:
 def in_hand(fleet: Fleet, stage: str) -> int | None:
     """Return the process that runs a stage now; one that slept is among them, once it woke up."""
     found = [one for one in fleet.stretches() if one.stage == stage and one.ended is None]
-    alive = (one.pid for one in found if one.began > fleet.deaths.get(one.pid, 0.0))
-    return next(alive, None)
+    alive = (one for one in found if one.began > fleet.deaths.get(one.pid, 0.0))
+    return next((one.pid for one in alive if handing(fleet, one)), None)
+
+
+def handing(fleet: Fleet, stretch: Stretch) -> bool:
+    """Tell whether calendars are being called: a stage that only begins may find nothing to do."""
+    calls = [call for calls in fleet.handed().values() for call in calls]
+    return any(pid == stretch.pid and at > stretch.began for pid, at in calls)
 
 
 def caught(fleet: Fleet, stage: str) -> int:
     """Wait for a worker that runs a stage; return its place among them."""
-    eventually(lambda: in_hand(fleet, stage) is not None, 30)
-    pid = in_hand(fleet, stage)
-    return next(n for n, worker in enumerate(fleet.workers) if worker.pid == pid)
+    found: list[int | None] = []
+
+    def is_one() -> bool:
+        found.append(in_hand(fleet, stage))
+        return found[-1] is not None
+
+    eventually(is_one, 30)
+    return next(n for n, worker in enumerate(fleet.workers) if worker.pid == found[-1])
 
 
 def again_s(fleet: Fleet, stage: str, since: float) -> float:
@@ -160,6 +171,8 @@ def test_a_worker_killed_or_asleep_costs_at_most_its_lease_and_wakes_up_without_
         finally:
             sleeper.send(signal.SIGCONT)
         sleeper.until("recovered")
+        told = [line["pid"] for line in fleet.log() if line["event"] == "silent"]
+        assert sleeper.pid in told
         assert fleet.handed_twice() == []
         slow(config, 9)
         add(config, 10, "slow again")

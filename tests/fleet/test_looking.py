@@ -16,6 +16,7 @@ from support.parties import FakeClock, make_parts
 from support.passes import bare
 from support.workplace import run
 
+from anchord.adapters.signers import file
 from anchord.app.config import load
 from anchord.app.fleet import sessions
 from anchord.app.fleet.duties import LOOK, STORING, duties, names
@@ -102,6 +103,22 @@ def test_connections_are_kept_from_duty_to_duty_and_given_back_when_idle(
     assert session.app.store._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
     work.look(looking)
     assert [kept for kept, _ in work._sessions._idle] == [session]
+
+
+def test_processes_that_sign_serve_one_duty_after_another_and_go_when_idle(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with work._sessions.lend() as session:
+        signer = session.parts.signer
+        signer.sign_many([bytes(32)] * file._WORTH_A_PROCESS)  # type: ignore[attr-defined]
+        kept = list(signer._workers)  # type: ignore[attr-defined]
+        assert kept
+    work.rest()
+    assert signer._workers == kept  # type: ignore[attr-defined]
+    monkeypatch.setattr(sessions, "KEPT_S", -1.0)
+    work.rest()
+    assert not signer._workers  # type: ignore[attr-defined]
+    assert all(one._process.poll() is not None for one in kept)
 
 
 def test_a_duty_that_is_paused_here_is_asked_for_until_it_goes_on(work: Work) -> None:

@@ -162,7 +162,7 @@ def test_every_value_of_a_label_is_documented(shown: Any) -> None:
 
 def logged() -> Iterator[tuple[str, str]]:
     """Yield (file, event) for every event that the code names."""
-    places = {"tell": 1, "say": 2}
+    places = {"tell": 1, "_tell_seldom": 1, "say": 2}
     for file in (ROOT / "anchord/app").rglob("*.py"):
         text = file.read_text("utf-8")
         if "service.logs import" not in text and "self.guard" not in text:

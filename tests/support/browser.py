@@ -23,11 +23,15 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    expect,
 )
 from playwright.sync_api import sync_playwright as playwright_running
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+FIGURES_MS = 90_000
+"""Until a dashboard has new numbers: after a reading it leaves the store alone for twenty times
+what that took, and a busy machine makes it take long."""
 _TIMEOUT_MS = 20_000
 _LEFT = "net::ERR_ABORTED"
 """What was on its way, or a stream, when its page was left."""
@@ -58,6 +62,7 @@ class Chromium:
 
     def __enter__(self) -> Self:
         executable = find_chromium()
+        expect.set_options(timeout=_TIMEOUT_MS)
         with contextlib.ExitStack() as stack:
             player = stack.enter_context(playwright_running())
             # Chromium refuses to run as root with a sandbox; only pages of these tests are opened.

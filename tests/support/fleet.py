@@ -189,26 +189,31 @@ class Fleet:
         found += [Stretch(stage, pid, at, None) for (pid, _), (stage, at) in open_.items()]
         return sorted(found, key=lambda one: one.began)
 
-    def handed_twice(self) -> list[tuple[str, list[int]]]:
-        """Return roots a calendar got again although nobody who had handed it was killed."""
-        handings: dict[str, list[int]] = {}
+    def handed(self) -> dict[str, list[tuple[int, float]]]:
+        """Return who handed in what when, by calendar and root."""
+        found: dict[str, list[tuple[int, float]]] = {}
         for line in self.journal.read_text("utf-8").splitlines():
-            what, about, pid, *_ = line.split()
+            what, about, pid, _, moment = line.split()
             if what == "hand":
-                handings.setdefault(about, []).append(int(pid))
-        return [
-            (about, pids)
-            for about, pids in handings.items()
-            if any(pid not in self.deaths and pid not in self._cut_off() for pid in pids[:-1])
-        ]
+                found.setdefault(about, []).append((int(pid), float(moment)))
+        return found
+
+    def handed_twice(self) -> list[tuple[str, list[int]]]:
+        """Return roots that workers handed in more than once of whom nobody was killed.
+
+        One that slept may have been about to, and do so when it wakes up: a call, not an event.
+        """
+        gone = self.deaths.keys() | self._cut_off()
+        pids = {about: [pid for pid, _ in calls] for about, calls in self.handed().items()}
+        return [(about, by) for about, by in pids.items() if sum(pid not in gone for pid in by) > 1]
 
     def _cut_off(self) -> set[int]:
         """Return workers whose sessions the others ended: a machine under load is late, too."""
-        return {
-            worker.pid
-            for worker in (*self.workers, *self.gone)
-            if any("terminating connection" in line for line in worker.lines)
-        }
+        return {line["pid"] for line in self.log() if line["event"] == "silent"}
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return what all of them logged."""
+        return [line for worker in (*self.workers, *self.gone) for line in worker.log]
 
     def meetings(self) -> list[tuple[Stretch, Stretch]]:
         """Return stages that ran twice at once: two workers had one claim."""

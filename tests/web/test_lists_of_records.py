@@ -117,7 +117,10 @@ def test_what_a_parameter_must_be_is_told(asked: Asked, query: str) -> None:
 def test_a_lookup_wants_a_name(asked: Asked) -> None:
     assert asked.ask("/lookup").status == 400
     assert asked.ask("/lookup?ref=").status == 400
-    assert asked.ask("/lookup?ref=no+such+thing").status == 404
+    answer = asked.ask("/lookup?ref=no+such+thing")
+    assert answer.status == 404
+    assert "'no such thing'" in answer.json["detail"]
+    assert all(word in answer.json["detail"] for word in ("Pith Number", "SHA-256", "arXiv", "DOI"))
 
 
 def test_when_a_key_falls_lists_fall_with_the_pages(tmp_path: Path) -> None:

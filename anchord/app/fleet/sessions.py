@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0
 """How long a stage waits for its turn to write; another one may be checking headers meanwhile."""
 KEPT_S = 2.0
-"""How long connections are kept that nobody uses: to open them takes as long as a short duty, and
-duties come in a row. A server has sessions for so many, so they are not kept for longer."""
+"""How long connections, caches and signing processes are kept that nobody uses: to make them takes
+as long as a short duty, and duties come in a row. They take memory, and a server has sessions for
+so many, so they are not kept for longer."""
 
 
 class Sessions:
@@ -36,7 +37,7 @@ class Sessions:
         self.loaded = loaded
         self._on_progress = on_progress
         self._idle: list[tuple[Session, float | None]] = []
-        """Each with when it was used, as long as it may have connections."""
+        """Each with when it was used, as long as it may hold what `rest` lets go of."""
         self._lock = threading.Lock()
         self._over = False
 
@@ -77,12 +78,12 @@ class Sessions:
             session.close()
 
     def rest(self) -> None:
-        """Let go of connections that nobody used for `KEPT_S`."""
+        """Let go of what nobody used for `KEPT_S`."""
         since = time.monotonic() - KEPT_S
-        with self._lock:  # nobody is lent one that is being disconnected
+        with self._lock:  # nobody is lent one that is going to rest
             for place, (session, used_at) in enumerate(self._idle):
                 if used_at is not None and used_at < since:
-                    session.app.store.rest()
+                    session.rest()
                     self._idle[place] = (session, None)
 
     def renew(self, loaded: Loaded) -> None:

@@ -8,14 +8,16 @@ again. There is nothing to resume: the task looks into the store, as any other d
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from anchord.adapters.store.postgres import SPACE
+from anchord.adapters.store.postgres import SPACE, process_named
 from anchord.app.fleet.address import procrastinate
 from anchord.app.fleet.auditing import TRIES
 from anchord.app.fleet.duties import AUDIT
 from anchord.app.fleet.queue import ask_for, task_name
+from anchord.app.service.logs import tell
 
 if TYPE_CHECKING:
     from procrastinate import App
@@ -24,7 +26,7 @@ WORKERS = "hashtext(current_schema() || 'anchord worker')"
 """First number of the advisory locks that tell which sessions belong to which worker."""
 _TENDING = f"{SPACE}, hashtext(current_schema() || 'tending')"
 _ENDED = f"""
-    SELECT pg_terminate_backend(other.pid)
+    SELECT DISTINCT mine.application_name, pg_terminate_backend(other.pid)
     FROM pg_locks JOIN pg_stat_activity AS mine USING (pid)
     JOIN pg_stat_activity AS other ON other.application_name = mine.application_name
       AND other.client_addr IS NOT DISTINCT FROM mine.client_addr
@@ -82,7 +84,9 @@ class Tending:
 
     async def _tend(self) -> int:
         silence = silence_s(self._lease_s)
-        await self._connection.execute(_ENDED, (silence,))
+        cursor = await self._connection.execute(_ENDED, (silence,))
+        for name in sorted({row[0] for row in await cursor.fetchall()}):
+            _tell_silent(name, silence)
         jobs = self._queue.job_manager
         stalled = list(await jobs.get_stalled_jobs(seconds_since_heartbeat=silence))
         for job in stalled:
@@ -121,3 +125,13 @@ class Tending:
         await self._queue.job_manager.finish_job_by_id_async(
             job.id, procrastinate().jobs.Status.FAILED, delete_job=False
         )
+
+
+def _tell_silent(application: str, silence_s: float) -> None:
+    pid, host = process_named(application)
+    tell(
+        logging.WARNING, "silent",
+        f"worker {pid} on {host} gave no sign of life for {silence_s:.0f} s: its sessions were "
+        "ended, and others do its work",
+        pid=pid, host=host,
+    )  # fmt: skip

@@ -157,8 +157,6 @@ class Work:
             self._check_moment(session)
             report = duty.work(session.parts, now)
             self._tell(duty.name, report, began)
-            if report.sealed or report.signed:
-                session.rest()
             for source in {*report.problems, *session.app.config.headers.sources}:
                 words = report.problems.get(source)
                 self._guards[duty.name].say(source, logging.WARNING, "headers", words)
@@ -267,7 +265,7 @@ class Work:
         return longest_timeout(self.config)
 
     def rest(self) -> None:
-        """Let go of connections that are not used; called now and then, on any thread."""
+        """Let go of what is not used; called now and then, on any thread."""
         self._sessions.rest()
 
     def close(self) -> None:

@@ -198,7 +198,7 @@ class FleetWorker:
                 self._notifier.beat()
             if not self._stopping:
                 self._notifier.status(self._status())
-            self._work.rest()
+            await asyncio.to_thread(self._work.rest)
             moved = time.time() - time.monotonic() - offset
             if abs(moved) > _STEP_S:
                 offset += moved

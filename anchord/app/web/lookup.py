@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from anchord.core.model import StoredRecord
     from anchord.ports.face import Listed
 
+UNDERSTOOD = (
+    "understood are a Pith Number or at least 8 characters of its suffix, a SHA-256 in hex, an "
+    "arXiv id or its DOI, the id that another source gave, and the address of a record's page"
+)
 _FORMS = (negotiation.JSON, negotiation.HTML)
 
 
@@ -43,7 +47,7 @@ def lookup_routes(face: Face) -> list[BaseRoute]:
         with face.readers.lend() as store:
             found = find(store, text)
             if not found:
-                raise Problem(404, f"no record {text.strip()!r:.100} here")
+                raise Problem(404, f"no record {text.strip()!r:.100} here; {UNDERSTOOD}")
             if len(found) > 1:
                 return matches(request, face, store, text, found)
             return leading_to(request, place_of_record(found[0]))

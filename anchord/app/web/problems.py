@@ -6,6 +6,8 @@ What is damaged or misconfigured is told in the log; strangers learn that it is,
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 5
 """When to ask again while the store is busy."""
+TOLD_AGAIN_S = 60.0
+"""How long the same words are not logged again, however many ask."""
+_MOST_TOLD = 100
 _LONGEST = 600
 _DEEPEST = 30
 
@@ -49,10 +54,13 @@ class Problems:
 
     Args:
         site: whose pages; None: programs and people get the same.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, site: Site | None) -> None:
-        self._site = site
+    def __init__(self, site: Site | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._site, self._clock = site, clock
+        self._told: dict[str, float] = {}
+        self._lock = threading.Lock()
 
     def handlers(self) -> dict[type[Exception] | int, Callable[[Request, Exception], Response]]:
         """Return what Starlette asks, by the exception."""
@@ -98,14 +106,25 @@ class Problems:
         if isinstance(error, RefusedError):
             return self.answer(request, 400, str(error))
         if isinstance(error, TransientError):
-            tell(logging.WARNING, "busy", f"a request was not answered: {error}")
+            self._tell_seldom(logging.WARNING, "busy", f"a request was not answered: {error}")
             again = {"retry-after": str(PATIENCE_S)}
             return self.answer(request, 503, "the store is busy: ask again in some seconds", again)
-        tell(logging.ERROR, "damaged", f"a request could not be answered: {error}")
+        self._tell_seldom(logging.ERROR, "damaged", f"a request could not be answered: {error}")
         status = 503 if isinstance(error, ConfigError) else 500
         return self.answer(
             request, status, "the store cannot show this; its operator finds the reason in the log"
         )
+
+    def _tell_seldom(self, level: int, event: str, words: str) -> None:
+        """Log what is in the way, once a minute: a probe or a crawler may ask all the time."""
+        now = self._clock()
+        with self._lock:
+            if now - self._told.get(words, float("-inf")) < TOLD_AGAIN_S:
+                return
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()
+            self._told[words] = now
+        tell(level, event, words)
 
     def _unforeseen(self, request: Request, _error: Exception) -> Response:
         return self.answer(request, 500, "this is a bug; its operator finds it in the log")

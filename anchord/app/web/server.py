@@ -53,8 +53,10 @@ def serve(loaded: Loaded, environ: Mapping[str, str], site: Site) -> int:
         listener = stack.enter_context(listening(*host_and_port(web.bind, "web.bind")))
         metrics = Metrics(lambda: loaded)
         stack.callback(metrics.close)
+        readiness = Readiness(loaded, tree)
+        readiness.missing()  # what is in the way from the start stands in the log from the start
         offered = Offered(
-            missing=Readiness(loaded, tree).missing,
+            missing=readiness.missing,
             face=stack.enter_context(_face(loaded, site)) if web.records else None,
             tree=tree,
             metrics=metrics.exposition if web.metrics else None,
