@@ -165,7 +165,7 @@ def test_the_server_going_away_in_the_middle_leaves_nothing(place: Workplace) ->
         if what == "move records":
             server().execute(
                 url.rpartition("/")[2],
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()",
             )
 

@@ -257,7 +257,7 @@ def test_who_lost_its_turn_gets_no_right_to_write(tmp_path, kept_in):
                 pass
             with beside.ledger._database.reading() as connection:
                 connection.exec_driver_sql(
-                    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity "
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks JOIN pg_stat_activity "
                     "USING (pid) WHERE locktype = 'advisory' AND datname = current_database()"
                 )
             with pytest.raises(StoreBusyError), store.exclusive():

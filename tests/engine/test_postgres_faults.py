@@ -295,7 +295,7 @@ def test_reading_one_moment_ends_with_words_when_the_server_goes(
     assert reading.records.waiting()[0] == 2
     server().execute(
         url.rpartition("/")[2],
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+        "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
     for _ in range(2):

@@ -175,7 +175,7 @@ def test_a_worker_killed_in_the_middle_costs_its_lease(place: Place) -> None:
             assert victim.pid in answering(place)
             victim.kill()
             killed = time.monotonic()
-            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             place.run(
                 ended + " WHERE starts_with(application_name, %s)", (f"anchord {victim.pid} ",)
             )

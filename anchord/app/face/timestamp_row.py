@@ -58,7 +58,7 @@ def timestamp_row(merged: Merged, proof_address: str) -> Row:
         name=NAME, state=f"block {claims.height:,}" if claims else "anchored", done=True,
         note=_not_bitcoin(claims) or doubted_note(merged, ANCHORED, SUBMITTED),
         entries=tuple(standing[:1]), folded=folded,
-        folded_name=plural(len(folded), "event beside it", "events beside it"), more=more,
+        folded_name=plural(len(folded), "other event", "other events"), more=more,
     )  # fmt: skip
 
 

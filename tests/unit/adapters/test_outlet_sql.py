@@ -278,7 +278,7 @@ def test_a_session_that_the_server_ended_is_replaced(theirs: sa.Engine) -> None:
     outlet.hand_over([delivery(1)])
     with theirs.begin() as connection:
         connection.exec_driver_sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
             "WHERE application_name = 'anchord outlet' AND datname = current_database()"
         )
     assert outlet.hand_over([delivery(1)]) == {}

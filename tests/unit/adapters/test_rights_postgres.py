@@ -12,7 +12,7 @@ from support.stores import POSTGRES, keep_in, made, server
 from anchord.adapters.store.sql import SqlStore
 from anchord.errors import StoreBusyError
 
-KILL = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+KILL = """SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
 

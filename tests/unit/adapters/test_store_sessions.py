@@ -13,9 +13,9 @@ from support.stores import POSTGRES, keep_in, made, server
 from anchord.adapters.store import postgres
 from anchord.adapters.store.sql import SqlStore
 
-KILL = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+KILL = """SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
           WHERE datname = current_database() AND pid <> pg_backend_pid()"""
-LEFT = KILL.replace("count(pg_terminate_backend(pid))", "count(*)")
+LEFT = KILL.replace("count(pg_terminate_backend(pid, 10000))", "count(*)")
 
 
 @pytest.fixture
