@@ -15,9 +15,15 @@ import msgspec
 from anchord.core.number import prefix_range
 from anchord.errors import RefusedError
 
-__all__ = ["Reference", "parse_reference", "prefix_range"]
+__all__ = ["FORMS", "Reference", "parse_reference", "prefix_range"]
 
 MAX_REFERENCE = 500
+FORMS = (
+    "a SHA-256 in hex (64 digits, also after sha256:), a Pith Number (pith:2025:...), at least 8 "
+    "characters of its suffix (A-Z, 2-7), a record's page (https://.../pith/...), an arXiv id "
+    "(2507.10392, hep-th/9804177v3) or its DOI"
+)
+"""What is understood, for messages."""
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +72,7 @@ def parse_reference(text: str) -> Reference:
         return Reference(source_id=_plain_id(found[1]), source_version=version)
     if found := _NUMBER.fullmatch(bare):
         return Reference(year=found[1], prefix=found[2].upper())
-    raise RefusedError(
-        f"expected a SHA-256 in hex (64 digits, also after sha256:), a Pith Number "
-        f"(pith:2025:...), at least 8 characters of its suffix (A-Z, 2-7), a record's page "
-        f"(https://.../pith/...), an arXiv id (2507.10392, hep-th/9804177v3) or its DOI, "
-        f"got {bare!r:.80}"
-    )
+    raise RefusedError(f"expected {FORMS}, got {bare!r:.80}")
 
 
 def _plain_id(arxiv_id: str) -> str:

@@ -26,7 +26,7 @@ WORKERS = "hashtext(current_schema() || 'anchord worker')"
 """First number of the advisory locks that tell which sessions belong to which worker."""
 _TENDING = f"{SPACE}, hashtext(current_schema() || 'tending')"
 _ENDED = f"""
-    SELECT DISTINCT mine.application_name, pg_terminate_backend(other.pid)
+    SELECT mine.application_name, pg_terminate_backend(other.pid)
     FROM pg_locks JOIN pg_stat_activity AS mine USING (pid)
     JOIN pg_stat_activity AS other ON other.application_name = mine.application_name
       AND other.client_addr IS NOT DISTINCT FROM mine.client_addr
@@ -85,7 +85,7 @@ class Tending:
     async def _tend(self) -> int:
         silence = silence_s(self._lease_s)
         cursor = await self._connection.execute(_ENDED, (silence,))
-        for name in sorted({row[0] for row in await cursor.fetchall()}):
+        for name in {row[0] for row in await cursor.fetchall()}:
             _tell_silent(name, silence)
         jobs = self._queue.job_manager
         stalled = list(await jobs.get_stalled_jobs(seconds_since_heartbeat=silence))
@@ -131,7 +131,7 @@ def _tell_silent(application: str, silence_s: float) -> None:
     pid, host = process_named(application)
     tell(
         logging.WARNING, "silent",
-        f"worker {pid} on {host} gave no sign of life for {silence_s:.0f} s: its sessions were "
-        "ended, and others do its work",
+        f"worker {pid} on {host} gave no sign of life for {silence_s:.0f} s, or is just leaving: "
+        "its sessions were ended, and others do its work",
         pid=pid, host=host,
     )  # fmt: skip

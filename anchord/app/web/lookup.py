@@ -17,6 +17,7 @@ from anchord.app.web.finding import find, place_of_digest, place_of_record
 from anchord.app.web.parameters import text_of
 from anchord.app.web.problems import Problem, root_of
 from anchord.core.moment import utc
+from anchord.core.reference import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
     from anchord.core.model import StoredRecord
     from anchord.ports.face import Listed
 
-UNDERSTOOD = (
-    "understood are a Pith Number or at least 8 characters of its suffix, a SHA-256 in hex, an "
-    "arXiv id or its DOI, the id that another source gave, and the address of a record's page"
-)
-_FORMS = (negotiation.JSON, negotiation.HTML)
+_MEDIA = (negotiation.JSON, negotiation.HTML)
 
 
 def lookup_routes(face: Face) -> list[BaseRoute]:
@@ -47,7 +44,11 @@ def lookup_routes(face: Face) -> list[BaseRoute]:
         with face.readers.lend() as store:
             found = find(store, text)
             if not found:
-                raise Problem(404, f"no record {text.strip()!r:.100} here; {UNDERSTOOD}")
+                raise Problem(
+                    404,
+                    f"no record {text.strip()!r:.100} here: expected {FORMS}, or the id that "
+                    "another source gave",
+                )
             if len(found) > 1:
                 return matches(request, face, store, text, found)
             return leading_to(request, place_of_record(found[0]))
@@ -67,7 +68,7 @@ def matches(
     """Return the list of records that a name means."""
     rows = store.faces.listed([record.id for record in found], face.readers.keyring())
     root, headers = root_of(request), {"cache-control": ASK_AGAIN, "vary": "Accept"}
-    if negotiation.preferred(request, _FORMS) == negotiation.HTML:
+    if negotiation.preferred(request, _MEDIA) == negotiation.HTML:
         page = render(
             "matches.html", root=root, site=face.site, here="records", reference=text,
             rows=[row_of(row, face.site, root) for row in rows], network=face.test_network,
