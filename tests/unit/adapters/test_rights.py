@@ -96,9 +96,17 @@ def test_the_right_to_pass_is_one_processs_and_ends_with_it(url, stores):
 
 def test_who_is_patient_gets_the_right_when_it_comes_free(url, stores):
     other, store = holder(url), stores(url, patience_s=20)
-    threading.Timer(0.3, end, [other]).start()
+    freed = threading.Event()
+
+    def free() -> None:
+        freed.set()
+        end(other)
+
+    freeing = threading.Timer(0.3, free)
+    freeing.start()
     with store.exclusive():
-        assert other.poll() is not None
+        assert freed.is_set()
+    freeing.join()
 
 
 def test_patience_ends(url, stores):
